@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* vez.h - all of vez: synchronizers that wake exactly the right thread. */
+#ifndef VEZ_H
+#define VEZ_H
+
+#include "vez/cancel.h"
+#include "vez/deadline.h"
+#include "vez/monitor.h"
+#include "vez/request.h"
+#include "vez/sem.h"
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vez/base.h - what every header of vez shares
+ *
+ * Every call returns 0 or a positive errno number, never EINTR, and leaves errno alone. Fields whose names end in an
+ * underscore are private: a program that touches them is not using vez.
+ */
+#ifndef VEZ_BASE_H
+#define VEZ_BASE_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define VEZ_BEGIN_DECLS_ extern "C" { _Pragma("GCC visibility push(default)")
+#define VEZ_END_DECLS_ _Pragma("GCC visibility pop") }
+#define VEZ_ASSERT_SIZE_(type, bytes) \
+	static_assert(sizeof(void *) != 8 || sizeof(type) == (bytes), #type " has its documented size")
+#else
+#define VEZ_BEGIN_DECLS_ _Pragma("GCC visibility push(default)")
+#define VEZ_END_DECLS_ _Pragma("GCC visibility pop")
+#define VEZ_ASSERT_SIZE_(type, bytes) \
+	_Static_assert(sizeof(void *) != 8 || sizeof(type) == (bytes), #type " has its documented size")
+#endif
+
+/* The object is closed: nothing is granted any more. */
+#define VEZ_ECLOSED ESHUTDOWN
+/* The barrier is broken. */
+#define VEZ_EBROKEN ENOTRECOVERABLE
+
+/* Running threads may overtake those that wait, within a bound. */
+#define VEZ_BARGING 1u
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vez/deadline.h - when a wait ends by itself
+ *
+ * A deadline is a moment: absolute nanoseconds on CLOCK_MONOTONIC, which no clock step moves and which does not run
+ * while the machine is suspended. A moment, unlike a duration, can be handed down through any number of waits without
+ * growing. A deadline that has passed (0 and negative ones have) means one attempt.
+ *
+ * All of these may be called anywhere, in signal handlers and after fork too.
+ */
+#ifndef VEZ_DEADLINE_H
+#define VEZ_DEADLINE_H
+
+#include <time.h>
+
+#include "base.h"
+
+VEZ_BEGIN_DECLS_
+
+typedef int64_t vez_deadline_t;
+
+/* Never passes. */
+#define VEZ_FOREVER INT64_MAX
+/* Has always passed. */
+#define VEZ_NOW INT64_MIN
+
+/* The moment that lies this far from now. Saturating: a sum too large is VEZ_FOREVER; a negative distance lies in the
+ * past. */
+vez_deadline_t vez_after_ns(int64_t ns);
+vez_deadline_t vez_after_us(int64_t us);
+vez_deadline_t vez_after_ms(int64_t ms);
+
+/* The moment of a CLOCK_MONOTONIC timespec; saturating, and tv_nsec need not be normalized. */
+vez_deadline_t vez_deadline_from_timespec(const struct timespec *monotonic);
+
+/* Nanoseconds until then: never negative, 0 once it has passed, INT64_MAX for VEZ_FOREVER. */
+int64_t vez_deadline_remaining_ns(vez_deadline_t deadline);
+
+VEZ_END_DECLS_
+
+#endif

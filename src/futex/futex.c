@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sleeping and waking: the kernel's answers, reduced to what a caller can act on.
+ *
+ * EINTR, EAGAIN, spurious returns and stray wakes all mean "look again": every caller loops on its own condition. A
+ * deadline is judged by the clock, not by the kernel's word for it, so that ETIMEDOUT is never early.
+ */
+#include "futex.h"
+
+#include <errno.h>
+
+#include "atomic.h"
+#include "sys.h"
+
+int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
+{
+	/* The kernel takes a negative time for an error. */
+	int rc = deadline < 0 ? ETIMEDOUT : vez__sys_futex_wait(word, expected, deadline, false);
+	if (rc == ETIMEDOUT && deadline != VEZ_FOREVER && vez__sys_now() >= deadline)
+		return ETIMEDOUT;
+	return 0;
+}
+
+void vez__futex_wake(uint32_t *word)
+{
+	vez__sys_futex_wake(word, 1, false);
+}
+
+void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)
+{
+#if !defined(__SANITIZE_THREAD__) && !defined(VEZ__NO_WAKE_OP)
+	if (vez__sys_futex_wake_op(first, second, value, threshold, false) == 0)
+		return;
+#endif
+	/* No such call here; or ThreadSanitizer is to see the store. */
+	vez__sys_futex_wake(first, 1, false);
+	if (vez__exchange(second, value, release) >= threshold)
+		vez__sys_futex_wake(second, 1, false);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Sleeping and waking on a 32-bit word. */
+#ifndef VEZ__FUTEX_H
+#define VEZ__FUTEX_H
+
+#include <stdint.h>
+
+#include "vez/deadline.h"
+
+/* Sleeps while *word is expected. 0: look again (a wake, a change, a signal, or nothing at all); ETIMEDOUT: the clock
+ * reads at least the deadline. */
+int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline);
+
+/* Wakes one thread that sleeps on the word. Only the address is used: what lies there may be gone. */
+void vez__futex_wake(uint32_t *word);
+
+/* Sets *second to value (full barrier), and wakes one thread that sleeps on first and, if *second was at least
+ * threshold, one that sleeps on second: two wakes in one system call. Of first only the address is used. */
+void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The short lock in a state word.
+ *
+ * State: lock.h. Others may change the bits above LOCKED and CONTENDED at any time, whoever is inside.
+ * Invariants:
+ *  L1 one thread is inside: LOCKED is only set by an exchange that saw it clear.
+ *  L2 who sleeps has seen LOCKED|CONTENDED in the value on which it sleeps; CONTENDED is only cleared together with LOCKED,
+ *     by a leaver, which then wakes one sleeper.
+ *  L3 a thread that has slept enters with CONTENDED set: there may be more sleepers, and who cleared the mark has paid for
+ *     one wake only.
+ * Ordering: the acquiring exchange in vez__lock_enter pairs with the releasing one in vez__lock_leave. vez__lock_leave acquires
+ * too: it ends with what others left in the word (a release of permits) and hands that on.
+ * Progress: not fair; the inside is a few dozen instructions. Who finds it busy spins a little, then sleeps: a leaver never
+ * waits, and neither does who only adds to the state.
+ * Lifetime: after the exchange in vez__lock_leave only the bare address is used, for the wake.
+ * Sources: the three-state futex lock of U. Drepper, "Futexes Are Tricky" (2011).
+ */
+#include "lock.h"
+
+#include "futex.h"
+#include "spin.h"
+
+/* The half of the word that holds the low bits. */
+static uint32_t *low_half(uint64_t *word)
+{
+	return (uint32_t *)word + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+static bool try_enter(uint64_t *word, uint64_t *seen, uint64_t with)
+{
+	return !(*seen & VEZ__LOCKED) && vez__cas(word, seen, *seen | VEZ__LOCKED | with, acquire);
+}
+
+static bool spin_enter(uint64_t *word, uint64_t *seen)
+{
+	unsigned budget = vez__spin_budget(VEZ__SPIN_LOCK);
+	unsigned spun = 0;
+	bool in = try_enter(word, seen, 0);
+	for (; !in && spun < budget; spun++) {
+		vez__pause();
+		*seen = vez__load(word, relaxed);
+		in = try_enter(word, seen, 0);
+	}
+	if (budget > 0)
+		vez__spin_learn(VEZ__SPIN_LOCK, spun, in);
+	return in;
+}
+
+static VEZ__COLD void enter_slow(uint64_t *word, uint64_t seen)
+{
+	if (spin_enter(word, &seen))
+		return;
+	while (!try_enter(word, &seen, VEZ__CONTENDED)) {
+		if (!(seen & VEZ__LOCKED))
+			continue;
+		uint64_t marked = seen | VEZ__CONTENDED;
+		if (seen == marked || vez__cas(word, &seen, marked, relaxed)) {
+			vez__futex_wait(low_half(word), (uint32_t)marked, VEZ_FOREVER);
+			seen = vez__load(word, relaxed);
+		}
+	}
+}
+
+void vez__lock_enter(uint64_t *word)
+{
+	uint64_t seen = vez__load(word, relaxed);
+	if (VEZ__UNLIKELY(!try_enter(word, &seen, 0)))
+		enter_slow(word, seen);
+}
+
+bool vez__lock_leave(uint64_t *word, uint64_t seen, uint64_t next)
+{
+	if (!vez__cas(word, &seen, next & ~(VEZ__LOCKED | VEZ__CONTENDED), acq_rel))
+		return false;
+	if (VEZ__UNLIKELY(seen & VEZ__CONTENDED))
+		vez__futex_wake(low_half(word));
+	return true;
+}
+
+void vez__lock_exit(uint64_t *word)
+{
+	uint64_t seen;
+	do
+		seen = vez__load(word, relaxed);
+	while (!vez__lock_leave(word, seen, seen));
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* The system calls. errno is left as it was: vez reports by return value only. */
+#include "sys.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* SYS_futex takes two longs, whatever the C library's time_t. */
+struct kernel_timespec {
+	long sec;
+	long nsec;
+};
+
+/* The result, or minus the error number. */
+static long futex(uint32_t *word, int op, bool shared, uint32_t val, const void *val2, uint32_t *word2, uint32_t val3)
+{
+	int saved = errno;
+	long rc = syscall(SYS_futex, word, shared ? op : op | FUTEX_PRIVATE_FLAG, val, val2, word2, val3);
+	if (rc < 0) {
+		rc = -errno;
+		errno = saved;
+	}
+	return rc;
+}
+
+int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+{
+	struct kernel_timespec ts;
+	const struct kernel_timespec *limit = NULL;
+	if (deadline != VEZ_FOREVER) {
+		int64_t sec = deadline / NS_PER_S;
+		/* Where long has 32 bits a late deadline is cut; the caller reads the clock and waits again. */
+		ts.sec = sec > LONG_MAX ? LONG_MAX : (long)sec;
+		ts.nsec = (long)(deadline % NS_PER_S);
+		limit = &ts;
+	}
+	return (int)-futex(word, FUTEX_WAIT_BITSET, shared, expected, limit, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
+{
+	long woken = futex(word, FUTEX_WAKE, shared, (uint32_t)count, NULL, NULL, 0);
+	return woken < 0 ? 0 : (int)woken;
+}
+
+int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared)
+{
+	uint32_t op = FUTEX_OP(FUTEX_OP_SET, value, FUTEX_OP_CMP_GE, threshold);
+	long rc = futex(first, FUTEX_WAKE_OP, shared, 1, (const void *)(uintptr_t)1, second, op);
+	return rc < 0 ? (int)-rc : 0;
+}
+
+int64_t vez__sys_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+int vez__sys_cpus(void)
+{
+	/* The system call itself: the C library's wrapper refuses machines with more processors than cpu_set_t. */
+	unsigned long mask[1024 / sizeof(unsigned long)];
+	int saved = errno;
+	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+	errno = saved;
+	int count = 0;
+	for (size_t i = 0; i < (size_t)(bytes < 0 ? 0 : bytes) / sizeof mask[0]; i++)
+		count += __builtin_popcountl(mask[i]);
+	return count > 0 ? count : 1;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What vez asks of the kernel, and nothing more. sys.c is the only file that makes a system call; tests replace
+ * these functions one by one (ld --wrap), the schedule explorer replaces the file.
+ */
+#ifndef VEZ__SYS_H
+#define VEZ__SYS_H
+
+#include <stdint.h>
+
+#include "vez/deadline.h"
+
+/* FUTEX_WAIT_BITSET: sleeps if *word is still expected, until a wake or the deadline (VEZ_FOREVER: none; it must
+ * not be negative). 0, or EAGAIN, EINTR, ETIMEDOUT as the kernel says. */
+int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
+
+/* FUTEX_WAKE: how many were woken; an address that is no longer mapped wakes nobody. */
+int vez__sys_futex_wake(uint32_t *word, int count, bool shared);
+
+/* FUTEX_WAKE_OP: in one step sets *second to value (a full barrier); wakes one waiter of first and, where the old
+ * value of *second was at least threshold, one of second. Values are below 2048. 0, or the kernel's error, and then
+ * nothing was done. */
+int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+int64_t vez__sys_now(void);
+
+/* How many processors this thread may run on. */
+int vez__sys_cpus(void);
+
+#endif

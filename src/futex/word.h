@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The request word: what one waiting thread sleeps on.
+ *
+ *	bit 0  SETTLED  the result is decided. Set inside the monitor by who settles.
+ *	bit 1  COMING   the request's own thread will enter the monitor: its deadline has passed, or it was poked to look again.
+ *	                Set by that thread, or by who pokes it (inside the monitor); only while neither SETTLED nor FIRED.
+ *	                Cleared by that thread, inside the monitor, if it stays.
+ *	bit 2  FIRED    a token fired. Set by who fires. If it found none of SETTLED, COMING and FIRED, the firing thread will
+ *	                enter the monitor; otherwise the one who set those sees to it.
+ *	bit 3  DONE     published: the result may be read, and the word's memory belongs to the request's thread again. Set
+ *	                last, outside the monitor; the other bits mean nothing then.
+ *	bit 4  PARKED   its thread sleeps, or is about to. Set by that thread; whoever ends its wait owes it a wake. The
+ *	                highest bit, so that FUTEX_WAKE_OP can ask for it by comparison.
+ *
+ * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor counts the
+ * request (pins_), is not destroyed, and the word is not published by who settles it: the one who comes finds the result.
+ */
+#ifndef VEZ__WORD_H
+#define VEZ__WORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vez/deadline.h"
+
+#define VEZ__SETTLED UINT32_C(1)
+#define VEZ__COMING UINT32_C(2)
+#define VEZ__FIRED UINT32_C(4)
+#define VEZ__DONE UINT32_C(8)
+#define VEZ__PARKED UINT32_C(16)
+
+/* Its own thread: spins a little, then sleeps, until one of the bits until is set or the deadline has passed. Acquires.
+ * Returns the word: none of those bits in it means the deadline has passed. */
+uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline);
+
+/* Its own thread: announces that it is coming in. False: it is settled, or another thread is coming for it. */
+bool vez__word_come(uint32_t *word);
+
+/* Its own thread, inside the monitor: stays in the room after all. False: a token fired meanwhile. */
+bool vez__word_stay(uint32_t *word);
+
+/* Inside the monitor: tells the thread to come in and look again. *wake tells whether it sleeps: its word's address is
+ * to be woken after the monitor is left. False: somebody is coming already. */
+bool vez__word_poke(uint32_t *word, bool *wake);
+
+/* Publishes the words of a list in order, each the last touch of its memory, and wakes those that sleep. next: the word
+ * published after this one (asked before this one is let go), NULL at the end. */
+void vez__word_publish(uint32_t *first, uint32_t *(*next)(uint32_t *word));
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine: monitors, rooms, and the life of a request.
+ *
+ * State
+ *  monitor  word_     bits 0-1 the lock (futex/lock.h), the rest its synchronizer's
+ *           settled_  first and last of the requests settled since the monitor was entered; by the one inside
+ *           poked_    the word of a request poked since then, if its thread slept; by the one inside
+ *           pins_     requests that are queued, or settled but still to be collected by a thread that is coming in; inside
+ *  room     queue_    the queued requests, smallest key first, FIFO among equals; inside
+ *           length_   how many; written inside, read anywhere
+ *  request  word_     futex/word.h
+ *           place_    links in the room's queue, later (first only) in the monitor's settled list; inside, then the leaver
+ *           state_    QUEUED from its insertion until it is settled; inside
+ *           result_   written when it is settled, inside; read by its thread after DONE, or after coming in
+ * Invariants
+ *  M1 a request is in a room's queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
+ *  M2 a settled request is completed by exactly one: by the leaver through the settled list, if neither COMING nor FIRED was
+ *     set before SETTLED; else by the thread that is coming in, which finds it settled.
+ *  M3 the monitor is not destroyed while pins_ counts a request, and every thread that will enter it because of a request is
+ *     counted by it: who sets COMING or FIRED first does so before SETTLED, so before the settler could count it out.
+ *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
+ * Ordering
+ *  vez__monitor_leave (release) pairs with vez_monitor_enter (acquire): all that is "by the one inside".
+ *  vez__word_publish (release) pairs with vez__word_wait in vez__request_await (acquire): result_, and what came before.
+ *  SETTLED, COMING and FIRED need only their order on one word, which all exchanges have.
+ * Progress and fairness
+ *  Served by key, then by arrival. Every departure re-evaluates: who gives up serves before it leaves (serve, gave_up). A thread
+ *  is woken once, when its call returns; but one that was poked may look in vain (VEZ_BARGING).
+ * Lifetime
+ *  vez__lock_leave is the last touch of the monitor; then the settled list is private to the leaver, and every request on it is
+ *  alive until its own word is published. A thread whose wait ends touches the monitor no more: it enters it only while
+ *  M3 holds it.
+ * Sources: Hoare, "Monitors" (1974); execution delegation and specific notification: C. Martins (2009).
+ */
+#include "vez/monitor.h"
+
+#include <string.h>
+#include <urcu/list.h>
+
+#include "../futex/futex.h"
+#include "engine.h"
+
+#define QUEUED 1u
+
+static struct cds_list_head *queue_of(const vez_room_t *room)
+{
+	return (struct cds_list_head *)room->queue_;
+}
+
+static struct cds_list_head *place_of(const vez_request_t *r)
+{
+	return (struct cds_list_head *)r->place_;
+}
+
+static vez_request_t *request_at(struct cds_list_head *place)
+{
+	return (vez_request_t *)((char *)place - offsetof(vez_request_t, place_));
+}
+
+void vez_room_init(vez_room_t *room)
+{
+	memset(room, 0, sizeof *room);
+}
+
+vez_request_t *vez_room_first(const vez_room_t *room)
+{
+	struct cds_list_head *queue = queue_of(room);
+	return queue->next && queue->next != queue ? request_at(queue->next) : NULL;
+}
+
+vez_request_t *vez_room_next(const vez_room_t *room, const vez_request_t *r)
+{
+	struct cds_list_head *next = place_of(r)->next;
+	return next != queue_of(room) ? request_at(next) : NULL;
+}
+
+size_t vez_room_length(const vez_room_t *room)
+{
+	return (size_t)vez__load(&room->length_, relaxed);
+}
+
+/* The place after which a request with this key belongs. */
+static struct cds_list_head *place_before(vez_room_t *room, int64_t key)
+{
+	struct cds_list_head *queue = queue_of(room);
+	struct cds_list_head *place = queue->prev;
+	while (place != queue && request_at(place)->key_ > key)
+		place = place->prev;
+	return place;
+}
+
+bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops,
+			  vez_cancel_t *cancel)
+{
+	r->word_ = 0;
+	r->state_ = 0;
+	r->monitor_ = m;
+	r->room_ = room;
+	r->ops_ = ops;
+	r->cancel_ = cancel;
+	return !cancel || vez__cancel_enlist(r);
+}
+
+void vez__request_insert(vez_request_t *r)
+{
+	vez_room_t *room = r->room_;
+	if (!queue_of(room)->next)
+		CDS_INIT_LIST_HEAD(queue_of(room));
+	cds_list_add(place_of(r), place_before(room, r->key_));
+	r->state_ = QUEUED;
+	r->monitor_->pins_++;
+	vez__store(&room->length_, room->length_ + 1, relaxed);
+}
+
+bool vez__request_settled(const vez_request_t *r)
+{
+	return r->state_ != QUEUED;
+}
+
+void vez__request_settle_own(vez_request_t *r, int result)
+{
+	cds_list_del(place_of(r));
+	r->state_ = 0;
+	r->result_ = result;
+	vez__store(&r->room_->length_, r->room_->length_ - 1, relaxed);
+}
+
+/* Counts a settled request out and has the leaver publish it. */
+static void complete(vez_monitor_t *m, vez_request_t *r)
+{
+	m->pins_--;
+	r->place_[0] = NULL;
+	if (m->settled_[0])
+		m->settled_[1]->place_[0] = r;
+	else
+		m->settled_[0] = r;
+	m->settled_[1] = r;
+}
+
+bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
+{
+	vez__request_settle_own(r, result);
+	if (!(vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed) & (VEZ__COMING | VEZ__FIRED)))
+		complete(m, r);
+	return true;
+}
+
+bool vez__request_poke(vez_monitor_t *m, vez_request_t *r)
+{
+	bool asleep;
+	if (!vez__word_poke(&r->word_, &asleep))
+		return false;
+	if (asleep)
+		m->poked_ = &r->word_;
+	return true;
+}
+
+static uint32_t *next_settled(uint32_t *word)
+{
+	vez_request_t *r = (vez_request_t *)((char *)word - offsetof(vez_request_t, word_));
+	vez_request_t *next = r->place_[0];
+	return next ? &next->word_ : NULL;
+}
+
+void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
+{
+	vez_request_t *settled;
+	uint32_t *poked;
+	for (;;) {
+		uint64_t seen = vez__load(&m->word_, relaxed);
+		if (ops && ops->serve && ops->serve(m, seen))
+			continue;
+		settled = m->settled_[0];
+		poked = m->poked_;
+		m->settled_[0] = NULL;
+		m->poked_ = NULL;
+		if (vez__lock_leave(&m->word_, seen, seen))
+			break;
+		m->settled_[0] = settled;
+		m->poked_ = poked;
+	}
+	if (poked)
+		vez__futex_wake(poked);
+	if (settled)
+		vez__word_publish(&settled->word_, next_settled);
+}
+
+/* Ends a queued request with this cause, unless it turns out to be granted. */
+static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
+{
+	if (r->ops_ && r->ops_->withdraw && !r->ops_->withdraw(m, r))
+		return;
+	vez__request_settle_own(r, cause);
+	if (m->gave_up_)
+		m->gave_up_(m, r->room_, r);
+}
+
+/* The request's thread, which is COMING, comes in. True: it is settled. False: it looked in vain, and stays. */
+static bool come_in(vez_request_t *r, bool expired)
+{
+	vez_monitor_t *m = r->monitor_;
+	const struct vez__ops *ops = r->ops_;
+	vez_monitor_enter(m);
+	if (ops && ops->look)
+		ops->look(m, r);
+	bool stays = !vez__request_settled(r) && !expired && vez__word_stay(&r->word_);
+	if (!stays) {
+		bool fired = vez__load(&r->word_, relaxed) & VEZ__FIRED;
+		if (!vez__request_settled(r))
+			give_up(m, r, fired ? ECANCELED : ETIMEDOUT);
+		m->pins_--;
+	}
+	vez__monitor_leave(m, ops);
+	return !stays;
+}
+
+void vez__request_cancel_fired(vez_request_t *r)
+{
+	vez_monitor_t *m = r->monitor_;
+	const struct vez__ops *ops = r->ops_;
+	vez_monitor_enter(m);
+	if (!vez__request_settled(r))
+		give_up(m, r, ECANCELED);
+	complete(m, r);
+	vez__monitor_leave(m, ops);
+}
+
+int vez__request_await(vez_request_t *r, vez_deadline_t deadline)
+{
+	for (;;) {
+		uint32_t seen = vez__word_wait(&r->word_, VEZ__DONE | VEZ__COMING, deadline);
+		if (seen & VEZ__DONE)
+			break;
+		if (!vez__word_come(&r->word_)) {
+			/* Settled, or about to be cancelled: whoever sees to that is on its way. */
+			vez__word_wait(&r->word_, VEZ__DONE, VEZ_FOREVER);
+			break;
+		}
+		if (come_in(r, !(seen & VEZ__COMING)))
+			break;
+	}
+	vez__cancel_delist(r);
+	return r->result_;
+}
+
+void vez_monitor_init(vez_monitor_t *m, void (*gave_up)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r))
+{
+	memset(m, 0, sizeof *m);
+	m->gave_up_ = gave_up;
+}
+
+int vez_monitor_destroy(vez_monitor_t *m)
+{
+	uint64_t seen = vez__load(&m->word_, relaxed);
+	if ((seen & VEZ__LOCKED) || !vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire))
+		return EBUSY;
+	int rc = m->pins_ ? EBUSY : 0;
+	vez__lock_exit(&m->word_);
+	return rc;
+}
+
+void vez_monitor_enter(vez_monitor_t *m)
+{
+	vez__lock_enter(&m->word_);
+}
+
+void vez_monitor_exit(vez_monitor_t *m)
+{
+	vez__monitor_leave(m, NULL);
+}
+
+int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_deadline_t deadline,
+		     vez_cancel_t *cancel)
+{
+	int refused = vez__limits_refuse(deadline, cancel);
+	if (!refused && !vez__request_prepare(m, room, r, NULL, cancel))
+		refused = ECANCELED;
+	if (!refused)
+		vez__request_insert(r);
+	vez__monitor_leave(m, NULL);
+	return refused ? refused : vez__request_await(r, deadline);
+}
