@@ -50,6 +50,15 @@ static inline void vez__pause(void)
 
 #endif /* VEZ_EXPLORE */
 
+/* ThreadSanitizer sees no store that the kernel makes. */
+#if defined(__SANITIZE_THREAD__)
+#define VEZ__TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define VEZ__TSAN 1
+#endif
+#endif
+
 #define VEZ__LIKELY(x) __builtin_expect(!!(x), 1)
 #define VEZ__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define VEZ__COLD __attribute__((cold, noinline))

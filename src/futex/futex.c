@@ -28,11 +28,11 @@ void vez__futex_wake(uint32_t *word)
 
 void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)
 {
-#if !defined(__SANITIZE_THREAD__) && !defined(VEZ__NO_WAKE_OP)
+#ifndef VEZ__TSAN
 	if (vez__sys_futex_wake_op(first, second, value, threshold, false) == 0)
 		return;
 #endif
-	/* No such call here; or ThreadSanitizer is to see the store. */
+	/* No such call on this machine. */
 	vez__sys_futex_wake(first, 1, false);
 	if (vez__exchange(second, value, release) >= threshold)
 		vez__sys_futex_wake(second, 1, false);
