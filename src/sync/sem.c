@@ -287,7 +287,7 @@ static int attempt(vez_sem_t *s, uint32_t n, int64_t key)
 static inline bool acquire_fast(vez_sem_t *s, uint32_t n)
 {
 	uint64_t seen = vez__load(&s->monitor_.word_, relaxed);
-	return !(seen & (DEMAND_BITS | CLOSED | VEZ__LOCKED)) && permits_in(seen) >= n &&
+	return !(seen & (DEMAND_BITS | CLOSED | VEZ__LOCKED)) && seen >= with_permits(n) &&
 	       vez__cas(&s->monitor_.word_, &seen, seen - with_permits(n), acquire);
 }
 
@@ -374,13 +374,19 @@ static VEZ__COLD int release_slow(vez_sem_t *s, uint32_t n)
 	return 0;
 }
 
-int vez_sem_release(vez_sem_t *s, uint32_t n)
+/* The fast path: nobody waits, and n more fit. Everything that the word decides is one comparison away from its load:
+ * the exchange cannot begin before. */
+static inline bool release_fast(vez_sem_t *s, uint32_t n)
 {
 	uint64_t seen = vez__load(&s->monitor_.word_, relaxed);
-	if (VEZ__LIKELY(!(seen & DEMAND_BITS) && permits_in(seen) + n <= max_of(s)) &&
-	    VEZ__LIKELY(vez__cas(&s->monitor_.word_, &seen, seen + with_permits(n), release)))
-		return 0;
-	return release_slow(s, n);
+	uint64_t max = max_of(s);
+	return n <= max && !(seen & DEMAND_BITS) && seen < with_permits(max - n + 1) &&
+	       vez__cas(&s->monitor_.word_, &seen, seen + with_permits(n), release);
+}
+
+int vez_sem_release(vez_sem_t *s, uint32_t n)
+{
+	return VEZ__LIKELY(release_fast(s, n)) ? 0 : release_slow(s, n);
 }
 
 /* ---- the rest ---- */
