@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every perf program does alike: options, a measured region, one JSON object on one line.
+ *
+ * The region is bracketed twice. getrusage counts the switches of all threads, always. Where the environment names the
+ * control descriptors of perf stat (VEZ_PERF_CONTROL=command,acknowledge), its counters are switched on and off at the
+ * same two places, so that neither starting nor joining threads is counted. Both is done by the calling thread while all
+ * others sleep.
+ */
+#ifndef PERF_H
+#define PERF_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The command line: --NAME=VALUE, each at most once. Unknown names end the program. */
+struct perf_option {
+	const char *name;
+	const char *value; /* in: the default */
+	const char *meaning;
+};
+
+void perf_options(int argc, char **argv, const char *purpose, struct perf_option *options, size_t count);
+const char *perf_option(const struct perf_option *options, const char *name);
+uint64_t perf_number(const struct perf_option *options, const char *name);
+
+/* Pins the process to one processor; "any" leaves it alone. Threads made later inherit it. */
+void perf_pin(const char *cpu);
+
+double perf_now(void);
+
+/* Prints the message and ends with status 1: what is measured is wrong. */
+_Noreturn void perf_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+pthread_t perf_thread(void *(*body)(void *), void *arg);
+
+struct perf_region {
+	double seconds;
+	uint64_t voluntary;
+	uint64_t involuntary;
+};
+
+void perf_begin(struct perf_region *region);
+void perf_end(struct perf_region *region);
+
+/* One line. extra: further members of the object, or "". */
+struct perf_result {
+	const char *scenario;
+	const char *impl;
+	const char *mode;
+	unsigned waiters;
+	const char *cpu;
+	uint64_t ops;
+	const char *extra;
+};
+
+void perf_print(const struct perf_result *result, const struct perf_region *region);
+
+/* Waits until ready(arg), as cheaply as the processors allow, for all implementations alike: with one processor it yields
+ * at once, since nothing can change before another thread has run; with more it looks again a while before it yields. */
+void perf_until(bool (*ready)(void *), void *arg);
+
+#endif
