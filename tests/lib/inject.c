@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel says to the library, as a test wants it. */
+#include "inject.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "futex/sys.h"
+#include "thread.h"
+
+#define LOG_LENGTH 256
+
+const char *const fault_names[FAULTS] = {
+	[FAULT_NONE] = "no fault", [FAULT_EINTR] = "EINTR", [FAULT_EAGAIN] = "EAGAIN",
+	[FAULT_SPURIOUS] = "spurious returns", [FAULT_TIMEDOUT] = "early timeouts", [FAULT_LATE] = "late wakes",
+};
+
+static struct {
+	enum fault fault;
+	unsigned waits;
+	unsigned wakes;
+	uintptr_t log[LOG_LENGTH];
+	void (*before_wait)(uint32_t *word);
+	void (*before_wake)(uint32_t *word);
+	unsigned drops;
+	int64_t clock;
+	int cpus;
+	int wake_op_error;
+} now;
+
+static __thread unsigned own_waits;
+
+int __real_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
+int __real_vez__sys_futex_wake(uint32_t *word, int count, bool shared);
+int __real_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
+int64_t __real_vez__sys_now(void);
+int __real_vez__sys_cpus(void);
+int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
+int __wrap_vez__sys_futex_wake(uint32_t *word, int count, bool shared);
+int __wrap_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
+int64_t __wrap_vez__sys_now(void);
+int __wrap_vez__sys_cpus(void);
+
+void inject_reset(enum fault fault)
+{
+	memset(&now, 0, sizeof now);
+	STORE(&now.fault, fault);
+}
+
+unsigned inject_waits(void)
+{
+	return LOAD(&now.waits);
+}
+
+unsigned inject_own_waits(void)
+{
+	return own_waits;
+}
+
+unsigned inject_wakes(void)
+{
+	return LOAD(&now.wakes);
+}
+
+uintptr_t inject_woken(unsigned i)
+{
+	return LOAD(&now.log[i % LOG_LENGTH]);
+}
+
+void inject_before_wait(void (*hook)(uint32_t *word))
+{
+	STORE(&now.before_wait, hook);
+}
+
+void inject_before_wake(void (*hook)(uint32_t *word))
+{
+	STORE(&now.before_wake, hook);
+}
+
+void inject_drop_wakes(unsigned count)
+{
+	STORE(&now.drops, count);
+}
+
+void inject_clock(int64_t time)
+{
+	STORE(&now.clock, time);
+}
+
+void inject_cpus(int cpus)
+{
+	STORE(&now.cpus, cpus);
+}
+
+void inject_wake_op_error(int error)
+{
+	STORE(&now.wake_op_error, error);
+}
+
+static void dawdle(void)
+{
+	for (int i = 0; i < 20; i++)
+		sched_yield();
+}
+
+/* The library must not rely on errno, and must leave it alone: here the kernel's answer has already spoilt it. */
+static int sleep_on(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+{
+	if (LOAD(&now.clock))
+		deadline = VEZ_FOREVER;
+	return __real_vez__sys_futex_wait(word, expected, deadline, shared);
+}
+
+int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+{
+	enum fault fault = LOAD(&now.fault);
+	void (*hook)(uint32_t *) = LOAD(&now.before_wait);
+	ADD(&now.waits, 1);
+	if (hook)
+		hook(word);
+	if (own_waits++ % 2 == 0 && fault != FAULT_LATE && fault != FAULT_NONE)
+		return fault == FAULT_EINTR    ? EINTR :
+		       fault == FAULT_EAGAIN   ? EAGAIN :
+		       fault == FAULT_TIMEDOUT ? ETIMEDOUT :
+						 0;
+	int rc = sleep_on(word, expected, deadline, shared);
+	if (fault == FAULT_LATE)
+		dawdle();
+	return rc;
+}
+
+/* Says whether the wake is to be sent. */
+static bool wake_of(uint32_t *word)
+{
+	void (*hook)(uint32_t *) = LOAD(&now.before_wake);
+	STORE(&now.log[(ADD(&now.wakes, 1) - 1) % LOG_LENGTH], (uintptr_t)word);
+	if (hook)
+		hook(word);
+	if (LOAD(&now.fault) == FAULT_LATE)
+		dawdle();
+	if (LOAD(&now.drops) == 0)
+		return true;
+	ADD(&now.drops, -1);
+	return false;
+}
+
+int __wrap_vez__sys_futex_wake(uint32_t *word, int count, bool shared)
+{
+	return wake_of(word) ? __real_vez__sys_futex_wake(word, count, shared) : 0;
+}
+
+int __wrap_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared)
+{
+	int error = LOAD(&now.wake_op_error);
+	if (error)
+		return error;
+	wake_of(first);
+	wake_of(second);
+	return __real_vez__sys_futex_wake_op(first, second, value, threshold, shared);
+}
+
+int64_t __wrap_vez__sys_now(void)
+{
+	int64_t clock = LOAD(&now.clock);
+	return clock ? clock : __real_vez__sys_now();
+}
+
+int __wrap_vez__sys_cpus(void)
+{
+	int cpus = LOAD(&now.cpus);
+	return cpus ? cpus : __real_vez__sys_cpus();
+}

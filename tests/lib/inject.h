@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernel says to the library, as a test wants it. The test programs are linked so that every call to the library's
+ * system layer (src/futex/sys.h) comes here first.
+ */
+#ifndef TEST_INJECT_H
+#define TEST_INJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What every second futex wait of each thread does, the first one included; LATE: every wait and wake. */
+enum fault {
+	FAULT_NONE,
+	FAULT_EINTR,     /* a signal came */
+	FAULT_EAGAIN,    /* the word has changed, it is said */
+	FAULT_SPURIOUS,  /* returns 0 for nothing */
+	FAULT_TIMEDOUT,  /* says that the deadline has passed, whatever the clock reads */
+	FAULT_LATE,      /* wakes are sent late, and sleepers are late to run */
+	FAULTS,
+};
+
+extern const char *const fault_names[FAULTS];
+
+/* All of it back to plain, counters included. */
+void inject_reset(enum fault fault);
+
+/* Futex waits of the process, and of the calling thread; wakes: words for which a wake was asked. */
+unsigned inject_waits(void);
+unsigned inject_own_waits(void);
+unsigned inject_wakes(void);
+/* Words whose wakes were asked, in order: the i-th since the reset, of at most 256. */
+uintptr_t inject_woken(unsigned i);
+
+/* Called before the library makes the call; NULL: nothing. The word may be gone when a wake is asked. */
+void inject_before_wait(void (*hook)(uint32_t *word));
+void inject_before_wake(void (*hook)(uint32_t *word));
+
+/* The next this many wakes are lost. */
+void inject_drop_wakes(unsigned count);
+
+/* The clock stands at this time; 0: it is the real one. Waits then take no deadline from the kernel. */
+void inject_clock(int64_t now);
+
+/* How many processors the library may run on; 0: as it is. */
+void inject_cpus(int cpus);
+
+/* FUTEX_WAKE_OP fails with this error; 0: as it is. */
+void inject_wake_op_error(int error);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads of a test. */
+#include "thread.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIMIT_NS INT64_C(20000000000)
+#define FREEZE_SIGNAL SIGUSR2
+
+static __thread struct thread *self;
+static struct thread *threads;
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int64_t real_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* ---- threads ---- */
+
+static void list(struct thread *t)
+{
+	pthread_mutex_lock(&threads_lock);
+	t->next = threads;
+	threads = t;
+	pthread_mutex_unlock(&threads_lock);
+}
+
+static void unlist(struct thread *t)
+{
+	pthread_mutex_lock(&threads_lock);
+	struct thread **at = &threads;
+	while (*at && *at != t)
+		at = &(*at)->next;
+	if (*at)
+		*at = t->next;
+	pthread_mutex_unlock(&threads_lock);
+}
+
+static void *body(void *arg)
+{
+	struct thread *t = arg;
+	self = t;
+	STORE(&t->tid, (pid_t)syscall(SYS_gettid));
+	t->run(t->arg);
+	STORE(&t->done, true);
+	return NULL;
+}
+
+void thread_start(struct thread *t, void (*run)(void *arg), void *arg)
+{
+	const char *name = t->name;
+	memset(t, 0, sizeof *t);
+	t->name = name;
+	t->run = run;
+	t->arg = arg;
+	list(t);
+	if (pipe(t->thaw) != 0 || pthread_create(&t->id, NULL, body, t) != 0)
+		abort();
+	UNTIL(LOAD(&t->tid) != 0);
+}
+
+void thread_join(struct thread *t)
+{
+	UNTIL(thread_done(t));
+	pthread_join(t->id, NULL);
+	unlist(t);
+	close(t->thaw[0]);
+	close(t->thaw[1]);
+}
+
+bool thread_done(const struct thread *t)
+{
+	return LOAD(&t->done);
+}
+
+/* ---- where it stands ---- */
+
+static size_t read_task(pid_t tid, const char *what, char *text, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, what);
+	FILE *f = fopen(path, "r");
+	size_t length = f ? fread(text, 1, size - 1, f) : 0;
+	text[length] = '\0';
+	if (f)
+		fclose(f);
+	return length;
+}
+
+bool thread_syscall(const struct thread *t, unsigned long call[7])
+{
+	char text[256];
+	if (thread_done(t) || read_task(t->tid, "syscall", text, sizeof text) == 0)
+		return false;
+	return sscanf(text, "%lu %lx %lx %lx %lx %lx %lx", &call[0], &call[1], &call[2], &call[3], &call[4], &call[5],
+		      &call[6]) == 7;
+}
+
+uintptr_t thread_futex(const struct thread *t)
+{
+	unsigned long call[7];
+	if (!thread_syscall(t, call) || call[0] != SYS_futex)
+		return 0;
+	return (call[2] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? call[1] : 0;
+}
+
+void thread_await_parked(const struct thread *t)
+{
+	UNTIL(thread_futex(t) != 0);
+}
+
+int64_t thread_cpu_ns(const struct thread *t)
+{
+	clockid_t clock;
+	struct timespec ts = { 0, 0 };
+	if (pthread_getcpuclockid(t->id, &clock) == 0)
+		clock_gettime(clock, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void thread_pin_to_one_cpu(void)
+{
+	cpu_set_t all, one;
+	sched_getaffinity(0, sizeof all, &all);
+	int cpu = 0;
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	if (sched_setaffinity(0, sizeof one, &one) != 0)
+		abort();
+}
+
+/* ---- freezing ---- */
+
+static void stop_here(int signo)
+{
+	int saved = errno;
+	char byte;
+	(void)signo;
+	STORE(&self->frozen, true);
+	while (read(self->thaw[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	STORE(&self->frozen, false);
+	errno = saved;
+}
+
+void thread_freeze(struct thread *t)
+{
+	struct sigaction action;
+	memset(&action, 0, sizeof action);
+	action.sa_handler = stop_here;
+	sigaction(FREEZE_SIGNAL, &action, NULL);
+	pthread_kill(t->id, FREEZE_SIGNAL);
+	UNTIL(LOAD(&t->frozen));
+}
+
+void thread_thaw(struct thread *t)
+{
+	if (write(t->thaw[1], "", 1) != 1)
+		abort();
+	UNTIL(!LOAD(&t->frozen));
+}
+
+/* ---- gates ---- */
+
+void gate_init(struct gate *g)
+{
+	sem_init(&g->opened, 0, 0);
+	g->arrived = 0;
+}
+
+void gate_pass(struct gate *g)
+{
+	ADD(&g->arrived, 1);
+	while (sem_wait(&g->opened) != 0)
+		;
+}
+
+void gate_await(struct gate *g, unsigned arrived)
+{
+	UNTIL(LOAD(&g->arrived) >= arrived);
+}
+
+void gate_open(struct gate *g)
+{
+	sem_post(&g->opened);
+}
+
+/* ---- the watch ---- */
+
+struct watch watch_start(const char *what, const char *file, int line)
+{
+	return (struct watch){ real_now(), what, file, line };
+}
+
+static void report(const struct thread *t)
+{
+	char call[256], wchan[64];
+	read_task(t->tid, "syscall", call, sizeof call);
+	read_task(t->tid, "wchan", wchan, sizeof wchan);
+	fprintf(stderr, "  thread %d %s: %s; system call and arguments: %s; in the kernel: %s\n", (int)t->tid,
+		t->name ? t->name : "", thread_done(t) ? "done" : "not done", call, wchan);
+	uintptr_t word = thread_futex(t);
+	if (word)
+		fprintf(stderr, "    sleeps on %#lx, which now reads %#x\n", (unsigned long)word,
+			__atomic_load_n((const uint32_t *)word, __ATOMIC_RELAXED));
+}
+
+void watch_look(const struct watch *w)
+{
+	if (real_now() - w->since < LIMIT_NS) {
+		sched_yield();
+		return;
+	}
+	fprintf(stderr, "%s:%d: waited in vain until %s\n", w->file, w->line, w->what);
+	for (const struct thread *t = threads; t; t = t->next)
+		report(t);
+	abort();
+}

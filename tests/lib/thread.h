@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of a test: start them, wait until they stand where the test needs them, stop them anywhere, and tell where each
+ * stands when something takes too long. Nothing here sleeps for a time: it looks until it sees.
+ */
+#ifndef TEST_THREAD_H
+#define TEST_THREAD_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct thread {
+	pthread_t id;
+	void (*run)(void *arg);
+	void *arg;
+	const char *name;
+	pid_t tid;            /* 0 until it runs */
+	bool done;            /* run has returned */
+	bool frozen;          /* inside the handler that stops it */
+	int thaw[2];          /* what that handler reads from */
+	struct thread *next;  /* all that run, for the report */
+};
+
+/* Runs run(arg) in a new thread; returns when the thread exists. The struct must stay where it is. */
+void thread_start(struct thread *t, void (*run)(void *arg), void *arg);
+void thread_join(struct thread *t);
+bool thread_done(const struct thread *t);
+
+/* The word on which it sleeps in a futex wait, or 0 where it does not. */
+uintptr_t thread_futex(const struct thread *t);
+/* Waits until it sleeps in a futex wait. */
+void thread_await_parked(const struct thread *t);
+
+/* The system call it is in: number and arguments. False: it runs. */
+bool thread_syscall(const struct thread *t, unsigned long call[7]);
+
+/* Stops it wherever it is, in a signal handler that reads from a pipe; lets it go on. */
+void thread_freeze(struct thread *t);
+void thread_thaw(struct thread *t);
+
+/* The processor time it has used, in nanoseconds. */
+int64_t thread_cpu_ns(const struct thread *t);
+
+/* Confines the calling thread, and those it starts, to one processor. */
+void thread_pin_to_one_cpu(void);
+
+/* A gate: who passes stops there until it is opened; the test sees who has arrived. */
+struct gate {
+	sem_t opened;
+	unsigned arrived;
+};
+
+void gate_init(struct gate *g);
+void gate_pass(struct gate *g);
+void gate_await(struct gate *g, unsigned arrived);
+void gate_open(struct gate *g);
+
+/* A look that has taken too long ends the test: it says for what, and where every thread stands. */
+struct watch {
+	int64_t since;
+	const char *what;
+	const char *file;
+	int line;
+};
+
+struct watch watch_start(const char *what, const char *file, int line);
+void watch_look(const struct watch *w);
+
+/* Waits until the condition holds. */
+#define UNTIL(condition) \
+	for (struct watch watch_ = watch_start(#condition, __FILE__, __LINE__); !(condition); watch_look(&watch_))
+
+/* Nanoseconds of CLOCK_MONOTONIC, whatever the test makes the library believe. */
+int64_t real_now(void);
+
+#define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define STORE(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
+#define ADD(p, value) __atomic_add_fetch((p), (value), __ATOMIC_ACQ_REL)
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* The variants of a behaviour. */
+#include "variant.h"
+
+#include <stdio.h>
+#include <vez.h>
+
+static const char *const form_names[FORMS] = {
+	[UNTIMED] = "untimed", [FAR] = "far deadline", [TOKEN] = "token", [TOKEN_FAR] = "token and far deadline",
+	[KEYED] = "keyed",
+};
+
+static char text[128] = "no variant";
+
+bool form_has_token(enum form form)
+{
+	return form == TOKEN || form == TOKEN_FAR || form == KEYED;
+}
+
+bool form_has_deadline(enum form form)
+{
+	return form == FAR || form == TOKEN_FAR || form == KEYED;
+}
+
+const char *variant_text(void)
+{
+	return text;
+}
+
+/* The next combination, of all. */
+static bool advance(struct variant *v)
+{
+	if (++v->form < FORMS)
+		return true;
+	v->form = 0;
+	v->flags ^= VEZ_BARGING;
+	if (v->flags)
+		return true;
+	return ++v->fault < FAULTS;
+}
+
+static bool wanted(const struct variant *v, unsigned which)
+{
+	return !((which & FIFO_ONLY) && v->flags) && !((which & WITH_TOKEN) && !form_has_token(v->form)) &&
+	       !((which & WITHOUT_TOKEN) && form_has_token(v->form)) &&
+	       !((which & WITH_DEADLINE) && !form_has_deadline(v->form)) && !((which & ONE_FORM) && v->form != UNTIMED);
+}
+
+bool variant_next(struct variant *v, bool *begun, unsigned which)
+{
+	do {
+		if (*begun && !advance(v)) {
+			inject_reset(FAULT_NONE);
+			return false;
+		}
+		*begun = true;
+	} while (!wanted(v, which));
+	inject_reset(v->fault);
+	snprintf(text, sizeof text, "%s, %s, %s", form_names[v->form], v->flags ? "barging" : "FIFO",
+		 fault_names[v->fault]);
+	return true;
+}
