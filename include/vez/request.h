@@ -28,7 +28,7 @@ typedef struct vez_request {
 	uint32_t word_;
 	int32_t result_;
 	uint32_t state_;
-	int32_t eventfd_;
+	uint32_t kind_;
 	int64_t key_;
 	void *ptr_;
 	uint64_t value_;

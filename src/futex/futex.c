@@ -8,6 +8,7 @@
 #include "futex.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "atomic.h"
 #include "sys.h"
@@ -24,6 +25,11 @@ int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
 void vez__futex_wake(uint32_t *word)
 {
 	vez__sys_futex_wake(word, 1, false);
+}
+
+void vez__futex_wake_all(uint32_t *word)
+{
+	vez__sys_futex_wake(word, INT_MAX, false);
 }
 
 void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)

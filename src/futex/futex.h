@@ -14,6 +14,9 @@ int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline);
 /* Wakes one thread that sleeps on the word. Only the address is used: what lies there may be gone. */
 void vez__futex_wake(uint32_t *word);
 
+/* Wakes all who sleep on the word. */
+void vez__futex_wake_all(uint32_t *word);
+
 /* Sets *second to value (full barrier), and wakes one thread that sleeps on first and, if *second was at least
  * threshold, one that sleeps on second: two wakes in one system call. Of first only the address is used. */
 void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold);

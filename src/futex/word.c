@@ -8,9 +8,12 @@
  *     token's lock, by who fires a token on which the request is still enlisted.
  *  W2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit does it
  *     by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check and sleep.
+ *  W3 the thread of a cohort reads the cohort's turn before it exchanges PARKED into its own word; who ends its wait exchanges that
+ *     word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and the wake follows.
  * Ordering: the exchange to DONE in vez__word_publish (release; or FUTEX_WAKE_OP's, a full barrier) pairs with the load
  * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The poke in vez__word_poke
- * needs no order of its own: who is poked enters the monitor.
+ * needs no order of its own: who is poked enters the monitor. The turn: vez__word_publish_in (release) pairs with
+ * vez__word_wait_in (acquire): who reads the new turn finds DONE in its word.
  * Progress: one wake per publication, and only if PARKED was seen. Stray wakes, EINTR and the like are absorbed here.
  * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare address after.
  */
@@ -40,21 +43,40 @@ static bool spin_for(uint32_t *word, uint32_t until)
 
 uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline)
 {
+	return vez__word_wait_in(word, NULL, until, deadline);
+}
+
+/* Sleeps, if the word still reads so. */
+static int sleep_on(uint32_t *word, uint32_t *cohort, uint32_t turn, uint32_t parked, vez_deadline_t deadline)
+{
+	return cohort ? vez__futex_wait(cohort, turn, deadline) : vez__futex_wait(word, parked, deadline);
+}
+
+uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez_deadline_t deadline)
+{
 	uint32_t seen = vez__load(word, acquire);
 	if (!(seen & until) && spin_for(word, until))
 		seen = vez__load(word, acquire);
 	while (!(seen & until)) {
 		uint32_t parked = seen | VEZ__PARKED;
-		if (seen != parked && !vez__cas(word, &seen, parked, relaxed)) {
+		uint32_t turn = cohort ? vez__load(cohort, acquire) : 0;
+		/* The exchange also when PARKED is set already: it proves that the word reads so after turn was read. */
+		if ((cohort || seen != parked) && !vez__cas(word, &seen, parked, relaxed)) {
 			seen = vez__load(word, acquire);
 			continue;
 		}
-		int rc = vez__futex_wait(word, parked, deadline);
+		int rc = sleep_on(word, cohort, turn, parked, deadline);
 		seen = vez__load(word, acquire);
 		if (rc == ETIMEDOUT)
 			break;
 	}
 	return seen;
+}
+
+uint32_t *vez__word_cohort(const void *object)
+{
+	static uint32_t cohorts[1024];
+	return &cohorts[((uint64_t)(uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
 }
 
 bool vez__word_come(uint32_t *word)
@@ -63,7 +85,7 @@ bool vez__word_come(uint32_t *word)
 	do {
 		if (seen & VEZ__COMING)
 			return true;
-		if (seen & (VEZ__SETTLED | VEZ__FIRED | VEZ__DONE))
+		if (seen & (VEZ__SETTLED | VEZ__FIRED | VEZ__DONE | VEZ__DEAF))
 			return false;
 	} while (!vez__cas(word, &seen, VEZ__COMING, relaxed));
 	return true;
@@ -71,18 +93,32 @@ bool vez__word_come(uint32_t *word)
 
 bool vez__word_stay(uint32_t *word)
 {
-	uint32_t seen = VEZ__COMING;
-	return vez__cas(word, &seen, 0, relaxed);
+	uint32_t seen = vez__load(word, relaxed);
+	do {
+		if ((seen & VEZ__FIRED) && !(seen & VEZ__DEAF))
+			return false;
+	} while (!vez__cas(word, &seen, seen & ~VEZ__COMING, relaxed));
+	return true;
 }
 
 bool vez__word_poke(uint32_t *word, bool *wake)
 {
 	uint32_t seen = vez__load(word, relaxed);
 	do {
-		if (seen & (VEZ__COMING | VEZ__FIRED))
+		if (!vez__word_is_free(seen))
 			return false;
-	} while (!vez__cas(word, &seen, VEZ__COMING, relaxed));
+	} while (!vez__cas(word, &seen, (seen & VEZ__DEAF) | VEZ__COMING, relaxed));
 	*wake = seen & VEZ__PARKED;
+	return true;
+}
+
+bool vez__word_deafen(uint32_t *word)
+{
+	uint32_t seen = vez__load(word, relaxed);
+	do {
+		if (!vez__word_is_free(seen))
+			return false;
+	} while (!vez__cas(word, &seen, seen | VEZ__DEAF, relaxed));
 	return true;
 }
 
@@ -103,4 +139,18 @@ void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))
 	}
 	if (asleep)
 		vez__futex_wake(asleep);
+}
+
+void vez__word_publish_in(uint32_t *word, uint32_t *(*next)(uint32_t *word), uint32_t *cohort)
+{
+	uint32_t parked = 0;
+	while (word) {
+		uint32_t *following = next(word);
+		parked |= vez__exchange(word, VEZ__DONE, release) & VEZ__PARKED;
+		word = following;
+	}
+	if (parked) {
+		vez__fetch_add(cohort, 1, release);
+		vez__futex_wake_all(cohort);
+	}
 }

@@ -10,7 +10,9 @@
  *	                enter the monitor; otherwise the one who set those sees to it.
  *	bit 3  DONE     published: the result may be read, and the word's memory belongs to the request's thread again. Set
  *	                last, outside the monitor; the other bits mean nothing then.
- *	bit 4  PARKED   its thread sleeps, or is about to. Set by that thread; whoever ends its wait owes it a wake. The
+ *	bit 4  DEAF     its limits apply no more: it was notified on a condition and now waits for the mutex only. Set by who moved
+ *	                it there, at a moment when neither COMING nor FIRED was set; FIRED means nothing from then on.
+ *	bit 5  PARKED   its thread sleeps, or is about to. Set by that thread; whoever ends its wait owes it a wake. The
  *	                highest bit, so that FUTEX_WAKE_OP can ask for it by comparison.
  *
  * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor counts the
@@ -28,13 +30,20 @@
 #define VEZ__COMING UINT32_C(2)
 #define VEZ__FIRED UINT32_C(4)
 #define VEZ__DONE UINT32_C(8)
-#define VEZ__PARKED UINT32_C(16)
+#define VEZ__DEAF UINT32_C(16)
+#define VEZ__PARKED UINT32_C(32)
 
 /* Its own thread: spins a little, then sleeps, until one of the bits until is set or the deadline has passed. Acquires.
  * Returns the word: none of those bits in it means the deadline has passed. */
 uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline);
 
-/* Its own thread: announces that it is coming in. False: it is settled, or another thread is coming for it. */
+/* The same, asleep with a cohort: all who sleep on one cohort word are woken by one system call. NULL: with none. */
+uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez_deadline_t deadline);
+
+/* The cohort word of an object. It outlives every object; others may share it, and are then woken in vain. */
+uint32_t *vez__word_cohort(const void *object);
+
+/* Its own thread: announces that it is coming in. False: it is settled, another thread is coming for it, or it is DEAF. */
 bool vez__word_come(uint32_t *word);
 
 /* Its own thread, inside the monitor: stays in the room after all. False: a token fired meanwhile. */
@@ -44,8 +53,20 @@ bool vez__word_stay(uint32_t *word);
  * to be woken after the monitor is left. False: somebody is coming already. */
 bool vez__word_poke(uint32_t *word, bool *wake);
 
+/* Inside the monitor: makes it DEAF, so that it can be moved. False: somebody is coming for it. */
+bool vez__word_deafen(uint32_t *word);
+
+/* Whether a word that reads so when it is settled is published by the settler; else who is coming sees to it. */
+static inline bool vez__word_is_free(uint32_t seen)
+{
+	return !(seen & VEZ__COMING) && (!(seen & VEZ__FIRED) || (seen & VEZ__DEAF));
+}
+
 /* Publishes the words of a list in order, each the last touch of its memory, and wakes those that sleep. next: the word
  * published after this one (asked before this one is let go), NULL at the end. */
 void vez__word_publish(uint32_t *first, uint32_t *(*next)(uint32_t *word));
+
+/* The same for words whose threads all sleep with this cohort. */
+void vez__word_publish_in(uint32_t *first, uint32_t *(*next)(uint32_t *word), uint32_t *cohort);
 
 #endif

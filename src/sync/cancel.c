@@ -98,7 +98,7 @@ static void claim_all(vez_cancel_t *c, struct cds_list_head *claimed)
 	cds_list_for_each_safe(link, next, list_of(c)) {
 		vez_request_t *r = request_at(link);
 		uint32_t before = vez__fetch_or(&r->word_, VEZ__FIRED, relaxed);
-		if (before & (VEZ__SETTLED | VEZ__COMING | VEZ__FIRED | VEZ__DONE))
+		if (before & (VEZ__SETTLED | VEZ__COMING | VEZ__FIRED | VEZ__DONE | VEZ__DEAF))
 			continue;
 		r->cancel_ = NULL;
 		cds_list_del(link);

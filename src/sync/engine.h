@@ -25,6 +25,8 @@ struct vez__ops {
 	void (*look)(vez_monitor_t *m, vez_request_t *r);
 	/* r gives up: takes back what it claims. False: it was settled instead. */
 	bool (*withdraw)(vez_monitor_t *m, vez_request_t *r);
+	/* The requests are always settled together: those without a token sleep as a cohort, woken by one system call. */
+	bool cohort;
 };
 
 /* Leaves when there is nothing left to serve; then publishes all that was settled inside. */
@@ -44,6 +46,16 @@ void vez__request_settle_own(vez_request_t *r, int result);
 /* Inside: tells the thread of r, which stays queued, to come in and look (ops->look). False: it or another thread is
  * coming because of r already, and will serve. One poke at a time. */
 bool vez__request_poke(vez_monitor_t *m, vez_request_t *r);
+
+/* Inside, the request's thread (look): it looks again at this moment, if nothing happens before. */
+void vez__request_look_again(vez_request_t *r, vez_deadline_t at);
+
+/* Inside: takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply no
+ * more. Until then it is the caller's. False: its thread or one that fired its token is coming; settle it here instead. */
+bool vez__request_take_out(vez_request_t *r);
+
+/* Inside m: puts a request that was taken out of another monitor's room in this one, last. */
+void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops);
 
 /* Whether r has been settled. Inside. */
 bool vez__request_settled(const vez_request_t *r);

@@ -6,12 +6,15 @@
  *  monitor  word_     bits 0-1 the lock (futex/lock.h), the rest its synchronizer's
  *           settled_  first and last of the requests settled since the monitor was entered; by the one inside
  *           poked_    the word of a request poked since then, if its thread slept; by the one inside
+ *           cohort_   the same as settled_ for requests that sleep as a cohort: a list in no order
  *           pins_     requests that are queued, or settled but still to be collected by a thread that is coming in; inside
  *  room     queue_    the queued requests, smallest key first, FIFO among equals; inside
  *           length_   how many; written inside, read anywhere
  *  request  word_     futex/word.h
  *           place_    links in the room's queue, later (first only) in the monitor's settled list; inside, then the leaver
  *           state_    QUEUED from its insertion until it is settled; inside
+ *           kind_     COHORT if it sleeps with its monitor's cohort; constant while it waits
+ *           deadline_ when its thread is to look again by itself; by that thread
  *           result_   written when it is settled, inside; read by its thread after DONE, or after coming in
  * Invariants
  *  M1 a request is in a room's queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
@@ -41,7 +44,8 @@
 #include "../futex/futex.h"
 #include "engine.h"
 
-#define QUEUED 1u
+#define QUEUED 1u /* state_ */
+#define COHORT 1u /* kind_ */
 
 static struct cds_list_head *queue_of(const vez_room_t *room)
 {
@@ -95,11 +99,18 @@ bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 {
 	r->word_ = 0;
 	r->state_ = 0;
+	r->kind_ = ops && ops->cohort && !cancel ? COHORT : 0;
 	r->monitor_ = m;
 	r->room_ = room;
 	r->ops_ = ops;
+	r->deadline_ = VEZ_FOREVER;
 	r->cancel_ = cancel;
 	return !cancel || vez__cancel_enlist(r);
+}
+
+void vez__request_look_again(vez_request_t *r, vez_deadline_t at)
+{
+	r->deadline_ = at;
 }
 
 void vez__request_insert(vez_request_t *r)
@@ -118,19 +129,48 @@ bool vez__request_settled(const vez_request_t *r)
 	return r->state_ != QUEUED;
 }
 
-void vez__request_settle_own(vez_request_t *r, int result)
+static void leave_room(vez_request_t *r)
 {
 	cds_list_del(place_of(r));
 	r->state_ = 0;
-	r->result_ = result;
 	vez__store(&r->room_->length_, r->room_->length_ - 1, relaxed);
 }
+
+void vez__request_settle_own(vez_request_t *r, int result)
+{
+	leave_room(r);
+	r->result_ = result;
+}
+
+bool vez__request_take_out(vez_request_t *r)
+{
+	if (!vez__word_deafen(&r->word_))
+		return false;
+	leave_room(r);
+	r->monitor_->pins_--;
+	return true;
+}
+
+void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
+{
+	r->monitor_ = m;
+	r->room_ = room;
+	r->ops_ = ops;
+	r->key_ = 0;
+	vez__request_insert(r);
+}
+
 
 /* Counts a settled request out and has the leaver publish it. */
 static void complete(vez_monitor_t *m, vez_request_t *r)
 {
 	m->pins_--;
 	r->place_[0] = NULL;
+	if (r->kind_ == COHORT) {
+		r->place_[0] = m->cohort_;
+		m->cohort_ = r;
+		return;
+	}
 	if (m->settled_[0])
 		m->settled_[1]->place_[0] = r;
 	else
@@ -141,7 +181,7 @@ static void complete(vez_monitor_t *m, vez_request_t *r)
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 {
 	vez__request_settle_own(r, result);
-	if (!(vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed) & (VEZ__COMING | VEZ__FIRED)))
+	if (vez__word_is_free(vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed)))
 		complete(m, r);
 	return true;
 }
@@ -163,27 +203,45 @@ static uint32_t *next_settled(uint32_t *word)
 	return next ? &next->word_ : NULL;
 }
 
+/* What the one inside has to do when it has left. */
+struct owed {
+	vez_request_t *settled;
+	vez_request_t *cohort;
+	uint32_t *poked;
+};
+
+static struct owed take_owed(vez_monitor_t *m, struct owed kept)
+{
+	struct owed owed = { m->settled_[0], m->cohort_, m->poked_ };
+	m->settled_[0] = kept.settled;
+	m->cohort_ = kept.cohort;
+	m->poked_ = kept.poked;
+	return owed;
+}
+
+static void pay(vez_monitor_t *m, struct owed owed)
+{
+	if (owed.poked)
+		vez__futex_wake(owed.poked);
+	if (owed.settled)
+		vez__word_publish(&owed.settled->word_, next_settled);
+	if (owed.cohort)
+		vez__word_publish_in(&owed.cohort->word_, next_settled, vez__word_cohort(m));
+}
+
 void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 {
-	vez_request_t *settled;
-	uint32_t *poked;
 	for (;;) {
 		uint64_t seen = vez__load(&m->word_, relaxed);
 		if (ops && ops->serve && ops->serve(m, seen))
 			continue;
-		settled = m->settled_[0];
-		poked = m->poked_;
-		m->settled_[0] = NULL;
-		m->poked_ = NULL;
-		if (vez__lock_leave(&m->word_, seen, seen))
-			break;
-		m->settled_[0] = settled;
-		m->poked_ = poked;
+		struct owed owed = take_owed(m, (struct owed){ NULL, NULL, NULL });
+		if (vez__lock_leave(&m->word_, seen, seen)) {
+			pay(m, owed);
+			return;
+		}
+		take_owed(m, owed);
 	}
-	if (poked)
-		vez__futex_wake(poked);
-	if (settled)
-		vez__word_publish(&settled->word_, next_settled);
 }
 
 /* Ends a queued request with this cause, unless it turns out to be granted. */
@@ -226,19 +284,27 @@ void vez__request_cancel_fired(vez_request_t *r)
 	vez__monitor_leave(m, ops);
 }
 
+/* Sleeps until there is something to do: true, and the thread is COMING; false, the request is DONE. */
+static bool sleep_until_called(vez_request_t *r, uint32_t *cohort, vez_deadline_t *deadline, bool *expired)
+{
+	vez_deadline_t again = r->deadline_;
+	vez_deadline_t limit = *deadline < again ? *deadline : again;
+	uint32_t seen = vez__word_wait_in(&r->word_, cohort, VEZ__DONE | VEZ__COMING, limit);
+	*expired = !(seen & (VEZ__DONE | VEZ__COMING)) && limit == *deadline;
+	if (!(seen & VEZ__DONE) && !vez__word_come(&r->word_)) {
+		/* Settled, or about to be cancelled, and whoever sees to that is on its way; or moved, to wait without limit. */
+		*deadline = r->deadline_ = VEZ_FOREVER;
+		*expired = false;
+		seen = vez__word_wait_in(&r->word_, cohort, VEZ__DONE | VEZ__COMING, VEZ_FOREVER);
+	}
+	return !(seen & VEZ__DONE);
+}
+
 int vez__request_await(vez_request_t *r, vez_deadline_t deadline)
 {
-	for (;;) {
-		uint32_t seen = vez__word_wait(&r->word_, VEZ__DONE | VEZ__COMING, deadline);
-		if (seen & VEZ__DONE)
-			break;
-		if (!vez__word_come(&r->word_)) {
-			/* Settled, or about to be cancelled: whoever sees to that is on its way. */
-			vez__word_wait(&r->word_, VEZ__DONE, VEZ_FOREVER);
-			break;
-		}
-		if (come_in(r, !(seen & VEZ__COMING)))
-			break;
+	uint32_t *cohort = r->kind_ == COHORT ? vez__word_cohort(r->monitor_) : NULL;
+	bool expired;
+	while (sleep_until_called(r, cohort, &deadline, &expired) && !come_in(r, expired)) {
 	}
 	vez__cancel_delist(r);
 	return r->result_;

@@ -173,7 +173,7 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 	}
 }
 
-static const struct vez__ops sem_ops = { serve, look, withdraw };
+static const struct vez__ops sem_ops = { .serve = serve, .look = look, .withdraw = withdraw };
 
 /* Barging: whether a newcomer may pass over the first, which waits. */
 static bool may_pass(vez_sem_t *s, uint64_t seen)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Thread numbers. pthread_self and the kernel's thread id are used again after a thread has ended: neither says whether
+ * the owner of a lock is the caller. A counter does.
+ */
+#include "self.h"
+
+#include "atomic.h"
+
+static uint64_t last;
+
+uint64_t vez__self(void)
+{
+	static __thread uint64_t self __attribute__((tls_model("initial-exec")));
+	if (VEZ__UNLIKELY(self == 0))
+		self = vez__fetch_add(&last, 1, relaxed) + 1;
+	return self;
+}
