@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The schedule explorer's parts.
+ *
+ *	main.c    the command line, one scenario after the other, the report of a failure
+ *	search.c  which choice next: depth first with bounds, randomized priorities, replay
+ *	sched.c   simulated threads: one schedule from setup to check
+ *	memory.c  what every access means: races, dead memory, happens-before, store buffers
+ *	futex.c   the kernel: src/futex/sys.h over the model
+ *	stack.c   switching stacks
+ */
+#ifndef X_ENGINE_H
+#define X_ENGINE_H
+
+#include "../scenario.h"
+#include "src/futex/atomic.h"
+
+/* Thread 0 runs setup and check. */
+#define THREADS (X_THREADS + 1)
+#define STACK_SIZE 65536
+#define TLS_MOST 1024
+#define BUFFER_MOST 4
+#define LOOKS_MOST 16
+#define VISITS_MOST 64
+
+/* ---- memory.c ---- */
+
+enum access { PLAIN_READ, PLAIN_WRITE, ATOMIC_READ, ATOMIC_WRITE, ACCESS_KINDS };
+
+/* A source position: of a step, or of a plain access by its address in the program. */
+struct place {
+	const struct x__site *site;
+	uintptr_t pc;
+};
+
+struct last {
+	uint32_t clock;
+	uint8_t bytes; /* which of the eight; 0: never */
+	struct place at;
+};
+
+/* Eight bytes of memory. */
+struct cell {
+	uintptr_t key;
+	unsigned generation;
+	uint64_t history;               /* what led to its value: changed by every write step */
+	uint32_t released[THREADS];     /* what an acquire of it learns */
+	struct last last[THREADS][ACCESS_KINDS];
+};
+
+struct cell *cell_at(uintptr_t address);
+void memory_reset(void);
+/* Called wherever the current thread is seen: what others did to its stack above here must be ordered before. */
+void visits_check(uintptr_t stack_end);
+void join_clock(uint32_t *into, const uint32_t *from);
+void touch(uintptr_t address, unsigned size, enum access kind, struct place at);
+void acquire_cell(struct cell *c);
+void release_cell(struct cell *c, bool continues);
+uint64_t read_word(const void *p, unsigned size);
+void write_word(void *p, unsigned size, uint64_t value);
+/* Makes the oldest delayed store of that thread visible; all of them. */
+void flush_one(unsigned id);
+void flush_all(unsigned id);
+
+/* ---- sched.c ---- */
+
+struct delayed {
+	void *p;
+	unsigned size;
+	uint64_t value;
+	const struct x__site *site;
+	uint32_t clock[THREADS];
+	bool releases;
+};
+
+struct look {
+	struct cell *cell;
+	uint64_t history;
+};
+
+/* Another thread was here, on this thread's stack. */
+struct visit {
+	uintptr_t address;
+	unsigned by;
+	uint32_t clock;
+	struct place at;
+};
+
+enum state { UNUSED, READY, ASLEEP, YIELDED, FINISHED };
+
+struct thread {
+	void *sp;             /* while it does not run */
+	uintptr_t stack_end;  /* below it the stack is free: set at each step */
+	enum state state;
+	void (*body)(void);
+	uint32_t clock[THREADS];
+	uint64_t history;
+	uint32_t *word;       /* asleep: on what, until when, since when */
+	vez_deadline_t deadline;
+	unsigned since;
+	int rc;
+	bool signal_due, signal_now;
+	struct delayed buffer[BUFFER_MOST];
+	unsigned buffered;
+	struct look looks[LOOKS_MOST];
+	unsigned looked;
+	bool looking;
+	struct visit visits[VISITS_MOST];
+	unsigned visited;
+	char tls[TLS_MOST];
+};
+
+extern struct thread threads[THREADS];
+extern struct thread *self;
+extern unsigned step;
+extern int64_t now;
+extern char stacks[THREADS][STACK_SIZE];
+extern const struct x_scenario *scenario;
+
+#define SELF ((unsigned)(self - threads))
+/* At the head of each function that instrumented code calls and that may switch. */
+#define ENTER() visits_check((uintptr_t)__builtin_frame_address(0) + 16)
+
+enum ending { PASSED, FAILED, PRUNED };
+enum ending run_schedule(void);
+/* The scheduler may switch here. */
+void point(void);
+/* self waits for what its state says; returns when it is ready and chosen. */
+void block(void);
+/* Ends the schedule, from inside a simulated thread. */
+void fail(const char *oracle, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
+void leave_schedule(enum ending how) __attribute__((noreturn));
+void mix_history(uint64_t what);
+uint64_t mix(uint64_t a, uint64_t b);
+void ready(struct thread *t, int rc);
+
+struct failure {
+	char oracle[32];
+	char text[400];
+	struct place at[2];
+	unsigned steps;
+};
+extern struct failure failure;
+
+/* ---- search.c ---- */
+
+struct option {
+	uint8_t action;
+	uint8_t who;
+	uint8_t preemptions;
+	uint8_t faults;
+};
+
+#define OPTIONS_MOST 32
+
+/* One of several ways to go on. key: the state it is asked in, 0: not to be compared. */
+unsigned decide(const struct option *options, unsigned n, uint64_t key);
+/* One of n, each but the first costing that many faults. */
+unsigned decide_plain(unsigned n, unsigned faults);
+
+struct search {
+	unsigned preemptions, faults;
+	unsigned long most;    /* schedules */
+	uint64_t seed;         /* randomized, unless 0 */
+	unsigned long ran, pruned, decisions;
+	unsigned longest;
+	bool exhausted, failed;
+	double seconds;
+};
+void search_exhaustive(struct search *s);
+void search_random(struct search *s);
+/* The choices of the last schedule as text; and runs such a text. */
+void choices_print(char *text, size_t size);
+bool choices_parse(const char *text);
+enum ending choices_run(void);
+
+/* ---- trace ---- */
+
+extern bool tracing;
+void trace(const char *op, const struct x__site *site, const void *p, unsigned size, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+void name_memory(const void *p, char *text, size_t size);
+void names_reset(void);
+void place_print(struct place at, char *text, size_t size);
+#define TRACE(...) \
+	do { \
+		if (__builtin_expect(tracing, 0)) \
+			trace(__VA_ARGS__); \
+	} while (0)
+
+/* ---- stack.c ---- */
+
+void stack_switch(void **save, void *to);
+void *stack_make(char *base, size_t size, void (*entry)(void));
+
+#endif

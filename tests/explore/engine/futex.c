@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel, as the explorer has it: src/futex/sys.h over the model.
+ *
+ * A wait compares and queues in one step. A wake may wake any waiter of the word. A wait may also end with EINTR, for
+ * nothing, or at its deadline (sched.c). Addresses are compared and never read, but by a wait and by FUTEX_WAKE_OP. Time is virtual: it
+ * moves when a deadline passes or a clock reading is chosen to be late.
+ */
+#include <errno.h>
+
+#include "engine.h"
+#include "src/futex/sys.h"
+
+/* More than the library's own intervals, and than x_soon. */
+#define LATE_NS 2000000
+#define SOON_NS 1000000
+
+static const struct x__site wait_site = { "futex", "wait", "word", "kernel", 0, __ATOMIC_RELAXED };
+static const struct x__site wake_op_site = { "futex", "wake_op", "second", "kernel", 0, __ATOMIC_ACQ_REL };
+
+static struct cell *queue_cell(const uint32_t *word)
+{
+	return cell_at(~(uintptr_t)word);
+}
+
+int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+{
+	(void)shared;
+	ENTER();
+	point();
+	flush_all(SELF);
+	touch((uintptr_t)word, sizeof *word, ATOMIC_READ, (struct place){ &wait_site, 0 });
+	mix_history(cell_at((uintptr_t)word)->history);
+	if (*word != expected) {
+		TRACE("wait", NULL, word, 4, "EAGAIN: %#x, not %#x", *word, expected);
+		return EAGAIN;
+	}
+	struct cell *queue = queue_cell(word);
+	mix_history(queue->history);
+	queue->history = self->history;
+	self->word = word;
+	self->deadline = deadline;
+	self->since = step;
+	self->state = ASLEEP;
+	TRACE("wait", NULL, word, 4, "sleeps while %#x", expected);
+	block();
+	TRACE("wait", NULL, word, 0, "returns %s", self->rc == 0 ? "0" : self->rc == EINTR ? "EINTR" : "ETIMEDOUT");
+	return self->rc;
+}
+
+/* The k-th longest sleeper of the word. */
+static struct thread *sleeper(const uint32_t *word, unsigned k)
+{
+	struct thread *found = NULL;
+	for (unsigned after = 0, i = 0; i <= k; i++, after = found->since) {
+		found = NULL;
+		for (unsigned id = 1; id < THREADS; id++) {
+			struct thread *t = &threads[id];
+			if (t->state == ASLEEP && t->word == word && t->since > after && (!found || t->since < found->since))
+				found = t;
+		}
+		if (!found)
+			return NULL;
+	}
+	return found;
+}
+
+static int wake(uint32_t *word, int count)
+{
+	int woken = 0;
+	struct cell *queue = queue_cell(word);
+	mix_history(queue->history);
+	queue->history = self->history;
+	for (; woken < count && sleeper(word, 0); woken++) {
+		unsigned n = 0;
+		while (sleeper(word, n))
+			n++;
+		struct thread *t = sleeper(word, decide_plain(n, 0));
+		TRACE("wake", NULL, word, 0, "wakes T%u", (unsigned)(t - threads));
+		ready(t, 0);
+	}
+	if (woken == 0)
+		TRACE("wake", NULL, word, 0, "nobody there");
+	return woken;
+}
+
+int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
+{
+	(void)shared;
+	ENTER();
+	point();
+	flush_all(SELF);
+	return wake(word, count);
+}
+
+int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared)
+{
+	(void)shared;
+	ENTER();
+	point();
+	flush_all(SELF);
+	if (decide_plain(2, 1) == 1) {
+		TRACE("wake_op", NULL, second, 4, "ENOSYS");
+		mix_history(ENOSYS);
+		return ENOSYS;
+	}
+	touch((uintptr_t)second, sizeof *second, ATOMIC_WRITE, (struct place){ &wake_op_site, 0 });
+	struct cell *c = cell_at((uintptr_t)second);
+	mix_history(c->history);
+	c->history = self->history;
+	uint32_t old = *second;
+	*second = value;
+	acquire_cell(c);
+	release_cell(c, true);
+	TRACE("wake_op", NULL, second, 4, "%#x -> %#x", old, value);
+	wake(first, 1);
+	if (old >= threshold)
+		wake(second, 1);
+	return 0;
+}
+
+int64_t vez__sys_now(void)
+{
+	ENTER();
+	point();
+	struct cell *clock = cell_at((uintptr_t)&now);
+	mix_history(clock->history);
+	if (decide_plain(2, 1) == 1) {
+		now += LATE_NS;
+		clock->history = self->history;
+		mix_history(LATE_NS);
+	}
+	TRACE("clock", NULL, NULL, 0, "%lld", (long long)now);
+	return now;
+}
+
+int vez__sys_cpus(void)
+{
+	return scenario->cpus ? (int)scenario->cpus : 1;
+}
+
+vez_deadline_t x_soon(void)
+{
+	struct cell *clock = cell_at((uintptr_t)&now);
+	mix_history(clock->history);
+	return now + SOON_NS;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* The explorer's command line: README.md says what it prints. */
+#include "engine.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct x_scenario *const __start_x_scenarios[];
+extern const struct x_scenario *const __stop_x_scenarios[];
+
+static struct {
+	const char *pattern;
+	const char *replay;
+	long preemptions, faults, schedules;
+	uint64_t seed;
+	bool list, quick;
+} options = { "*", NULL, -1, -1, 0, 0, false, false };
+
+static bool number_option(const char *arg, const char *name, long *value)
+{
+	size_t n = strlen(name);
+	if (strncmp(arg, name, n) != 0)
+		return false;
+	*value = strtol(arg + n, NULL, 0);
+	return true;
+}
+
+static bool parse(const char *arg)
+{
+	long seed = 0;
+	if (strcmp(arg, "--list") == 0)
+		return (options.list = true);
+	if (strcmp(arg, "--quick") == 0)
+		return (options.quick = true);
+	if (strncmp(arg, "--scenario=", 11) == 0)
+		return (options.pattern = arg + 11);
+	if (strncmp(arg, "--replay=", 9) == 0)
+		return (options.replay = arg + 9);
+	if (number_option(arg, "--seed=", &seed)) {
+		options.seed = seed ? (uint64_t)seed : 1;
+		return true;
+	}
+	return number_option(arg, "--preemptions=", &options.preemptions) ||
+	       number_option(arg, "--faults=", &options.faults) ||
+	       number_option(arg, "--schedules=", &options.schedules);
+}
+
+static unsigned bound_of(const struct x_scenario *s)
+{
+	unsigned bound = s->preemptions ? s->preemptions : s->thread[2] ? 2 : 3;
+	if (options.preemptions >= 0)
+		return (unsigned)options.preemptions;
+	return options.quick && bound > 2 ? 2 : bound;
+}
+
+static void explain(const char *name)
+{
+	static char replay[8192];
+	choices_print(replay, sizeof replay);
+	printf("\n%s\nschedule of %s:\n", "------------------------------------------------------------", name);
+	struct failure first = failure;
+	tracing = true;
+	if (!choices_parse(replay) || choices_run() != FAILED || strcmp(first.text, failure.text) != 0)
+		printf("  (the replay differs: %s: %s)\n", failure.oracle, failure.text);
+	tracing = false;
+	printf("%s: %s: %s\n", name, first.oracle, first.text);
+	for (int i = 0; i < 2; i++) {
+		char text[300];
+		place_print(first.at[i], text, sizeof text);
+		if (*text)
+			printf("  %s: %s\n", i == 0 ? "first" : "second", text);
+	}
+	printf("  --replay=%s:%s\n\n", name, replay);
+}
+
+static bool report(const struct x_scenario *s, const struct search *r, const char *how)
+{
+	char bound[60];
+	if (r->seed)
+		snprintf(bound, sizeof bound, "random, seed %ju", (uintmax_t)r->seed);
+	else
+		snprintf(bound, sizeof bound, "preemptions %u, faults %u %s", r->preemptions, r->faults,
+			 r->exhausted ? "exhausted" : r->failed ? "failed" : "not exhausted");
+	printf("%-6s %-30s %9lu schedules %9lu cut  %-46s %7.2f s %9.0f/s\n", how, s->name, r->ran, r->pruned, bound,
+	       r->seconds, (double)(r->ran + r->pruned) / (r->seconds > 0 ? r->seconds : 1e-9));
+	fflush(stdout);
+	return !r->failed;
+}
+
+static bool explore(const struct x_scenario *s)
+{
+	struct search r = { .preemptions = bound_of(s), .faults = s->faults ? s->faults : 1 };
+	scenario = s;
+	if (options.faults >= 0)
+		r.faults = (unsigned)options.faults;
+	r.most = options.schedules ? (unsigned long)options.schedules : options.quick ? 20000 : 0;
+	r.seed = options.seed;
+	if (r.seed && !r.most)
+		r.most = 100000;
+	if (r.seed)
+		search_random(&r);
+	else
+		search_exhaustive(&r);
+	bool ok = report(s, &r, r.failed ? "FAIL" : "ok");
+	if (ok && s->random && !options.seed) {
+		struct search more = { .faults = r.faults, .seed = 1, .most = options.quick ? 2000 : s->random };
+		search_random(&more);
+		ok = report(s, &more, more.failed ? "FAIL" : "ok");
+	}
+	if (!ok)
+		explain(s->name);
+	return ok;
+}
+
+static int replay(const char *text)
+{
+	const char *colon = strchr(text, ':');
+	size_t n = colon ? (size_t)(colon - text) : strlen(text);
+	for (const struct x_scenario *const *s = __start_x_scenarios; s < __stop_x_scenarios; s++) {
+		if (strlen((*s)->name) != n || strncmp((*s)->name, text, n) != 0)
+			continue;
+		scenario = *s;
+		tracing = true;
+		if (!choices_parse(colon ? colon + 1 : "")) {
+			fprintf(stderr, "not a replay string: %s\n", text);
+			return 2;
+		}
+		bool ok = choices_run() == PASSED;
+		tracing = false;
+		if (!ok) {
+			explain((*s)->name);
+		}
+		printf("%d passed, %d failed\n", ok, !ok);
+		return !ok;
+	}
+	fprintf(stderr, "no such scenario: %s\n", text);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	int passed = 0, failed = 0;
+	for (int i = 1; i < argc; i++)
+		if (!parse(argv[i])) {
+			fprintf(stderr,
+				"usage: %s [--list] [--scenario=PATTERN] [--preemptions=N] [--faults=N] [--schedules=M]\n"
+				"       [--seed=S] [--quick] [--replay=STRING]\n",
+				argv[0]);
+			return 2;
+		}
+	if (options.replay)
+		return replay(options.replay);
+	for (const struct x_scenario *const *s = __start_x_scenarios; s < __stop_x_scenarios; s++) {
+		if (fnmatch(options.pattern, (*s)->name, 0) != 0)
+			continue;
+		if (options.list)
+			printf("%s\n", (*s)->name);
+		else if (explore(*s))
+			passed++;
+		else
+			failed++;
+	}
+	if (!options.list)
+		printf("%d passed, %d failed\n", passed, failed);
+	return failed > 0 || (!options.list && passed == 0);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Simulated threads: one schedule, from setup to check.
+ *
+ * Every thread has a stack of its own and runs on the program's only thread. Before each step it asks which thread goes on
+ * (point); the others are switched to directly. A schedule ends when all have finished and check holds, when it failed,
+ * or when the search knows its state already.
+ * History: for each thread, a hash of the steps it made and of what each depended on; equal histories of all threads mean
+ * equal happens-before, hence an equal state (search.c relies on it).
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/futex/spin.h"
+
+#define STEPS_MOST 4000
+
+enum action { GO, TIMEOUT, STRAY, INTERRUPT, SIGNAL, FLUSH };
+
+struct thread threads[THREADS];
+struct thread *self = threads;
+unsigned step;
+int64_t now;
+char stacks[THREADS][STACK_SIZE] __attribute__((aligned(4096)));
+const struct x_scenario *scenario;
+struct failure failure;
+uintptr_t tls_from, tls_to;
+
+static void *outside;
+static enum ending ended;
+static char tls_fresh[TLS_MOST];
+static unsigned default_spin;
+
+uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t h = (a ^ (b + UINT64_C(0x9e3779b97f4a7c15) + (a << 6) + (a >> 2))) * UINT64_C(0xff51afd7ed558ccd);
+	return h ^ (h >> 32);
+}
+
+void mix_history(uint64_t what)
+{
+	self->history = mix(self->history, what);
+}
+
+/* ---- switching ---- */
+
+static int find_tls(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	/* The first is the program itself. */
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS) {
+			tls_from = (uintptr_t)info->dlpi_tls_data;
+			tls_to = tls_from + info->dlpi_phdr[i].p_memsz;
+		}
+	return 1;
+}
+
+static void tls_init(void)
+{
+	if (tls_from)
+		return;
+	dl_iterate_phdr(find_tls, NULL);
+	if (tls_to - tls_from > TLS_MOST)
+		abort();
+	memcpy(tls_fresh, (void *)tls_from, tls_to - tls_from);
+	default_spin = vez__spin_limit;
+}
+
+/* Thread-local variables stay where they are: their contents change with the thread. */
+static void switch_to(struct thread *t)
+{
+	struct thread *from = self;
+	if (t == from)
+		return;
+	memcpy(from->tls, (void *)tls_from, tls_to - tls_from);
+	memcpy((void *)tls_from, t->tls, tls_to - tls_from);
+	self = t;
+	stack_switch(&from->sp, t->sp);
+}
+
+void leave_schedule(enum ending how)
+{
+	void *abandoned = NULL;
+	ended = how;
+	stack_switch(&abandoned, outside);
+	abort();
+}
+
+void fail(const char *oracle, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	snprintf(failure.oracle, sizeof failure.oracle, "%s", oracle);
+	vsnprintf(failure.text, sizeof failure.text, format, ap);
+	failure.steps = step;
+	va_end(ap);
+	leave_schedule(FAILED);
+}
+
+void x_failed(const char *file, int line, const char *condition)
+{
+	fail("assertion", "%s:%d: %s", file, line, condition);
+}
+
+/* ---- who goes on ---- */
+
+static bool can_run(const struct thread *t)
+{
+	if (t->state == YIELDED)
+		for (unsigned i = 0; i < t->looked; i++)
+			if (t->looks[i].cell->history != t->looks[i].history)
+				return true;
+	return t->state == READY;
+}
+
+static void offer(struct option *options, unsigned *n, enum action action, unsigned who, unsigned preemptions,
+		  unsigned faults)
+{
+	if (*n < OPTIONS_MOST)
+		options[(*n)++] = (struct option){ (uint8_t)action, (uint8_t)who, (uint8_t)preemptions, (uint8_t)faults };
+}
+
+/* The ways to go on, first those that always exist, last the faults. Returns how many are not faults. */
+static unsigned list_options(struct option *options, unsigned *n)
+{
+	bool goes_on = can_run(self);
+	*n = 0;
+	if (goes_on)
+		offer(options, n, GO, SELF, 0, 0);
+	for (unsigned i = 1; i < THREADS; i++)
+		if (&threads[i] != self && can_run(&threads[i]))
+			offer(options, n, GO, i, goes_on, 0);
+	for (unsigned i = 1; i < THREADS; i++) {
+		struct thread *t = &threads[i];
+		if (t->signal_due && !t->signal_now && (t->state != READY || t == self))
+			offer(options, n, SIGNAL, i, t != self && goes_on, 0);
+		if (t->state == ASLEEP && t->deadline != VEZ_FOREVER)
+			offer(options, n, TIMEOUT, i, goes_on, 0);
+		if (t->buffered > 0)
+			offer(options, n, FLUSH, i, 0, 0);
+	}
+	unsigned regular = *n;
+	for (unsigned i = 1; i < THREADS; i++)
+		if (threads[i].state == ASLEEP) {
+			offer(options, n, STRAY, i, goes_on, 1);
+			offer(options, n, INTERRUPT, i, goes_on, 1);
+		}
+	return regular;
+}
+
+static uint64_t state_key(void)
+{
+	uint64_t key = mix(SELF, self->state);
+	for (unsigned i = 1; i < THREADS && threads[i].state != UNUSED; i++)
+		key = mix(key, threads[i].history);
+	return key ? key : 1;
+}
+
+void ready(struct thread *t, int rc)
+{
+	t->history = mix(t->history, mix(self->history, (uint64_t)rc + 1));
+	t->state = READY;
+	t->rc = rc;
+}
+
+/* The queue of a word is a thing of its own: who sleeps there depends on who came and went before. */
+static void queue_step(struct thread *t)
+{
+	struct cell *c = cell_at(~(uintptr_t)t->word);
+	t->history = mix(t->history, c->history);
+	c->history = t->history;
+}
+
+static void end_sleep(struct thread *t, int rc, const char *how)
+{
+	TRACE(how, NULL, t->word, 0, "T%u stops waiting", (unsigned)(t - threads));
+	queue_step(t);
+	t->history = mix(t->history, (uint64_t)rc + 7);
+	t->state = READY;
+	t->rc = rc;
+}
+
+static void expire(struct thread *t)
+{
+	if (now < t->deadline) {
+		struct cell *clock = cell_at((uintptr_t)&now);
+		now = t->deadline;
+		t->history = mix(t->history, clock->history);
+		clock->history = t->history;
+	}
+	end_sleep(t, ETIMEDOUT, "deadline");
+}
+
+static void handle_signal(void)
+{
+	self->signal_due = false;
+	mix_history(99);
+	TRACE("signal", NULL, NULL, 0, "handler starts");
+	scenario->signal();
+	TRACE("signal", NULL, NULL, 0, "handler returns");
+}
+
+static void take(struct option o)
+{
+	struct thread *t = &threads[o.who];
+	switch ((enum action)o.action) {
+	case GO:
+		break;
+	case TIMEOUT:
+		expire(t);
+		break;
+	case STRAY:
+		end_sleep(t, 0, "stray wake");
+		break;
+	case INTERRUPT:
+		end_sleep(t, EINTR, "EINTR");
+		break;
+	case SIGNAL:
+		t->signal_now = t->state != READY;
+		if (t->state == ASLEEP)
+			end_sleep(t, EINTR, "signal");
+		t->state = READY;
+		break;
+	case FLUSH:
+		flush_one(o.who);
+		return;
+	}
+	switch_to(t);
+}
+
+static void deadlock(void)
+{
+	char text[300] = "nobody can go on:";
+	size_t used = strlen(text);
+	for (unsigned i = 1; i < THREADS; i++) {
+		char name[80];
+		if (threads[i].state != ASLEEP && threads[i].state != YIELDED)
+			continue;
+		name_memory(threads[i].word, name, sizeof name);
+		int n = threads[i].state == ASLEEP ? snprintf(text + used, sizeof text - used, " T%u sleeps on %s;", i, name) :
+						     snprintf(text + used, sizeof text - used, " T%u awaits;", i);
+		used += n > 0 && (size_t)n < sizeof text - used ? (size_t)n : 0;
+	}
+	fail("deadlock", "%s", text);
+}
+
+/* Lets the one go on who is chosen; returns when that is self. */
+static void choose(void)
+{
+	if (SELF == 0)
+		return;
+	for (;;) {
+		struct option options[OPTIONS_MOST];
+		unsigned n;
+		if (++step > STEPS_MOST)
+			fail("livelock", "more than %d steps", STEPS_MOST);
+		if (list_options(options, &n) == 0)
+			deadlock();
+		unsigned chosen = n == 1 ? 0 : decide(options, n, state_key());
+		bool here = options[chosen].who == SELF;
+		enum action action = (enum action)options[chosen].action;
+		take(options[chosen]);
+		if (action == SIGNAL && here && self->state == READY && !self->signal_now)
+			handle_signal();
+		else if (action != FLUSH)
+			return;
+	}
+}
+
+void point(void)
+{
+	choose();
+	/* So that no two points of a thread have the same history. */
+	mix_history(1);
+}
+
+void block(void)
+{
+	choose();
+	if (self->state == YIELDED)
+		self->state = READY;
+	if (self->signal_now) {
+		self->signal_now = false;
+		handle_signal();
+	}
+}
+
+/* ---- waiting for a condition ---- */
+
+void x_look(void)
+{
+	self->looking = true;
+	self->looked = 0;
+}
+
+void x_yield(void)
+{
+	ENTER();
+	flush_all(SELF);
+	self->state = YIELDED;
+	self->looking = false;
+	self->word = NULL;
+	TRACE("await", NULL, NULL, 0, "until something changes");
+	block();
+	x_look();
+}
+
+void x_looked(void)
+{
+	self->looking = false;
+}
+
+/* ---- one schedule ---- */
+
+static bool all_finished(void)
+{
+	for (unsigned i = 1; i < THREADS; i++)
+		if (threads[i].state != UNUSED && threads[i].state != FINISHED)
+			return false;
+	return true;
+}
+
+static void thread_main(void)
+{
+	self->body();
+	ENTER();
+	if (self->signal_due)
+		handle_signal();
+	flush_all(SELF);
+	visits_check((uintptr_t)stacks[SELF] + STACK_SIZE);
+	self->state = FINISHED;
+	if (SELF == 0 || all_finished())
+		leave_schedule(PASSED);
+	choose();
+	abort();
+}
+
+static void thread_start(unsigned id, void (*body)(void))
+{
+	struct thread *t = &threads[id];
+	t->state = READY;
+	t->body = body;
+	t->sp = stack_make(stacks[id], STACK_SIZE, thread_main);
+	t->stack_end = (uintptr_t)stacks[id] + STACK_SIZE;
+	t->visited = 0;
+	t->clock[id]++;
+}
+
+/* Runs from outside until leave_schedule. */
+static enum ending run(unsigned id)
+{
+	memcpy((void *)tls_from, threads[id].tls, tls_to - tls_from);
+	self = &threads[id];
+	stack_switch(&outside, self->sp);
+	self = threads;
+	return ended;
+}
+
+static void thread_reset(unsigned id)
+{
+	struct thread *t = &threads[id];
+	memset(t, 0, offsetof(struct thread, visits));
+	t->visited = 0;
+	t->history = id + 1;
+	memcpy(t->tls, tls_fresh, tls_to - tls_from);
+}
+
+/* Which of the threads begins is a choice like any other. */
+static unsigned first_thread(unsigned count)
+{
+	struct option options[THREADS];
+	for (unsigned i = 0; i < count; i++)
+		options[i] = (struct option){ GO, (uint8_t)(i + 1), 0, 0 };
+	return count > 1 ? 1 + decide(options, count, 0) : 1;
+}
+
+static enum ending run_threads(void)
+{
+	unsigned count = 0;
+	threads[0].clock[0]++;
+	for (unsigned i = 0; i < X_THREADS && scenario->thread[i]; i++, count++) {
+		join_clock(threads[i + 1].clock, threads[0].clock);
+		thread_start(i + 1, scenario->thread[i]);
+	}
+	threads[1].signal_due = scenario->signal;
+	return run(first_thread(count));
+}
+
+enum ending run_schedule(void)
+{
+	tls_init();
+	memory_reset();
+	names_reset();
+	step = 0;
+	now = 1000000000;
+	memset(&failure, 0, sizeof failure);
+	vez__spin_limit = default_spin;
+	for (unsigned i = 0; i < THREADS; i++)
+		thread_reset(i);
+	thread_start(0, scenario->setup);
+	enum ending how = run(0);
+	if (how == PASSED)
+		how = run_threads();
+	if (how != PASSED)
+		return how;
+	for (unsigned i = 1; i < THREADS; i++)
+		join_clock(threads[0].clock, threads[i].clock);
+	if (scenario->check) {
+		thread_start(0, scenario->check);
+		how = run(0);
+	}
+	return how;
+}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# The schedule explorer: the library, the scenarios and the engine in one program. README.md here says how it works.
+
+EXPLORE := $(B)/tests/explore/explore
+EXPLORE_SHORT := --quick
+
+# The compiler reports every plain access as it does for ThreadSanitizer, to functions of the engine. Addresses are
+# fixed so that a replay is the same in every run.
+X_FLAGS := -DVEZ_EXPLORE -Itests/explore -Isrc -I. -fno-pie -fsanitize=thread -U__SANITIZE_THREAD__ -Dmemset=x__memset \
+	-Dmemcpy=x__memcpy -fno-omit-frame-pointer -Wno-tsan
+X_SCENARIOS := $(filter-out tests/explore/threads.c,$(wildcard tests/explore/*.c))
+X_LIB := $(filter-out src/futex/sys.c,$(SRC))
+X_ENGINE := $(wildcard tests/explore/engine/*.c)
+X_OBJ := $(X_LIB:%.c=$(B)/obj/explore/%.o) $(X_SCENARIOS:%.c=$(B)/obj/explore/%.o) $(X_ENGINE:%.c=$(B)/obj/explore/%.o)
+
+$(B)/obj/explore/tests/explore/engine/%.o: tests/explore/engine/%.c
+	@mkdir -p $(@D)
+	$(COMPILE) -DVEZ_EXPLORE -Itests/explore -I. -fno-pie -fno-omit-frame-pointer -c -o $@ $<
+
+$(B)/obj/explore/%.o: %.c
+	@mkdir -p $(@D)
+	$(COMPILE) $(X_FLAGS) -c -o $@ $<
+
+$(EXPLORE): $(X_OBJ)
+	@mkdir -p $(@D)
+	$(LINK) -no-pie -o $@ $^
+
+explore: $(EXPLORE)
+	$(EXPLORE)

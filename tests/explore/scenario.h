@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a scenario is: a few threads that meet on a few objects, and what must hold.
+ *
+ * The same file runs under the schedule explorer (engine/) and on real threads (threads.c). A scenario keeps everything in
+ * static variables that its setup makes anew; plain variables are checked for data races, so what one thread tells
+ * another goes through the object under test.
+ */
+#ifndef X_SCENARIO_H
+#define X_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vez/deadline.h"
+
+#define X_THREADS 5
+
+struct x_scenario {
+	const char *name;
+	const char *file;
+	void (*setup)(void);             /* alone, before the threads */
+	void (*thread[X_THREADS])(void); /* run concurrently */
+	void (*check)(void);             /* alone, after all of them */
+	void (*signal)(void);            /* a handler that runs once, at any point of the first thread */
+	unsigned preemptions;            /* the bound that is exhausted; 0: 3 for two threads, else 2 */
+	unsigned faults;                 /* spurious returns, EINTR, clock jumps, delayed stores at a time; 0: 1 */
+	unsigned cpus;                   /* processors the library is told of; 0: 1, so that it does not spin */
+	unsigned random;                 /* randomized schedules run besides, where the bound says little */
+};
+
+/* X_SCENARIO(name, .setup = f, .thread = { a, b }, .check = g); */
+#define X_SCENARIO(id, ...) \
+	static const struct x_scenario x_scenario_##id = { .name = #id, .file = __FILE__, __VA_ARGS__ }; \
+	static const struct x_scenario *const x_entry_##id \
+		__attribute__((used, section("x_scenarios"))) = &x_scenario_##id
+
+/* Ends the schedule as failed unless it holds. */
+#define x_assert(condition) ((condition) ? (void)0 : x_failed(__FILE__, __LINE__, #condition))
+void x_failed(const char *file, int line, const char *condition);
+
+/* Waits until it holds. The condition only reads, and only what changes by steps: vez_sem_waiters(&s) == 1. */
+#define x_await(condition) \
+	do { \
+		x_look(); \
+		while (!(condition)) \
+			x_yield(); \
+		x_looked(); \
+	} while (0)
+void x_look(void);
+void x_yield(void);
+void x_looked(void);
+
+/* The object may be destroyed and unmapped from here on: whoever touches it later, or has touched it without being
+ * ordered before this, is at fault. */
+void x_dead(void *object, size_t size);
+
+/* It is made anew. */
+void x_alive(void *object, size_t size);
+
+/* A deadline that may pass at any moment. */
+vez_deadline_t x_soon(void);
+
+/* What the trace calls this memory. */
+void x_name(const void *object, size_t size, const char *name);
+#define X_NAME(object) x_name(&(object), sizeof(object), #object)
+
+#endif
