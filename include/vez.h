@@ -4,8 +4,10 @@
 #define VEZ_H
 
 #include "vez/cancel.h"
+#include "vez/cond.h"
 #include "vez/deadline.h"
 #include "vez/monitor.h"
+#include "vez/mutex.h"
 #include "vez/request.h"
 #include "vez/sem.h"
 

@@ -23,7 +23,7 @@ static __thread struct {
 	unsigned average;
 	unsigned waits;
 	bool alone;
-} self[2] __attribute__((tls_model("initial-exec")));
+} self[3] __attribute__((tls_model("initial-exec")));
 
 unsigned vez__spin_budget(enum vez__spin what)
 {

@@ -12,7 +12,7 @@
  *     word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and the wake follows.
  * Ordering: the exchange to DONE in vez__word_publish (release; or FUTEX_WAKE_OP's, a full barrier) pairs with the load
  * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The poke in vez__word_poke
- * needs no order of its own: who is poked enters the monitor. The turn: vez__word_publish_in (release) pairs with
+ * (release) pairs with the same load, and with the one in come: which monitor to enter, where the request has moved. The turn: vez__word_publish_in (release) pairs with
  * vez__word_wait_in (acquire): who reads the new turn finds DONE in its word.
  * Progress: one wake per publication, and only if PARKED was seen. Stray wakes, EINTR and the like are absorbed here.
  * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare address after.
@@ -79,16 +79,26 @@ uint32_t *vez__word_cohort(const void *object)
 	return &cohorts[((uint64_t)(uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
 }
 
-bool vez__word_come(uint32_t *word)
+static bool come(uint32_t *word, uint32_t barring)
 {
-	uint32_t seen = vez__load(word, relaxed);
+	uint32_t seen = vez__load(word, acquire);
 	do {
 		if (seen & VEZ__COMING)
-			return true;
-		if (seen & (VEZ__SETTLED | VEZ__FIRED | VEZ__DONE | VEZ__DEAF))
+			return vez__load(word, acquire) & VEZ__COMING;
+		if ((seen & barring) || !vez__word_is_free(seen))
 			return false;
-	} while (!vez__cas(word, &seen, VEZ__COMING, relaxed));
+	} while (!vez__cas(word, &seen, (seen & VEZ__DEAF) | VEZ__COMING, relaxed));
 	return true;
+}
+
+bool vez__word_come(uint32_t *word)
+{
+	return come(word, VEZ__SETTLED | VEZ__DONE | VEZ__DEAF);
+}
+
+bool vez__word_look(uint32_t *word)
+{
+	return come(word, VEZ__SETTLED | VEZ__DONE);
 }
 
 bool vez__word_stay(uint32_t *word)
@@ -107,7 +117,7 @@ bool vez__word_poke(uint32_t *word, bool *wake)
 	do {
 		if (!vez__word_is_free(seen))
 			return false;
-	} while (!vez__cas(word, &seen, (seen & VEZ__DEAF) | VEZ__COMING, relaxed));
+	} while (!vez__cas(word, &seen, (seen & VEZ__DEAF) | VEZ__COMING, release));
 	*wake = seen & VEZ__PARKED;
 	return true;
 }

@@ -46,6 +46,9 @@ uint32_t *vez__word_cohort(const void *object);
 /* Its own thread: announces that it is coming in. False: it is settled, another thread is coming for it, or it is DEAF. */
 bool vez__word_come(uint32_t *word);
 
+/* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for it. */
+bool vez__word_look(uint32_t *word);
+
 /* Its own thread, inside the monitor: stays in the room after all. False: a token fired meanwhile. */
 bool vez__word_stay(uint32_t *word);
 

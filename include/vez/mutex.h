@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vez/mutex.h - mutual exclusion
+ *
+ * The default mutex is made for throughput: a running thread may take the mutex although others wait for it, which saves
+ * the switch to them. The longest waiter is told when the mutex is free, and once it has been passed over for about 1 ms
+ * the mutex is handed to it: nobody starves, and the threads that compete take turns of about that length.
+ * VEZ_FAIR hands the mutex over at every unlock: strict first come first served, never free while somebody is
+ * queued. That costs a switch for each hand-over; under contention it is many times slower. Uncontended, lock
+ * and unlock are one compare-and-swap each, and no system call.
+ *
+ * A mutex is owned by a thread; for one that is acquired here and released there, or without blocking a thread, use a
+ * semaphore of 1 (vez/sem.h). Who owns it is only tracked by the recursive and the error checking kinds: elsewhere relocking
+ * one's own mutex waits for ever, and any thread's unlock unlocks. An owner that exits leaves the mutex locked, and no later
+ * thread is taken for it.
+ *
+ * Ordering: everything before an unlock happens before everything after the next lock.
+ * Destroy: a thread whose call has returned may destroy the mutex and unmap it, if no other thread will call it again and
+ * nobody is queued; the unlock that let it in no longer touches it.
+ * Signal handlers: none of these but vez_mutex_waiters. fork: in the child, the thread that forked still owns what it held; a
+ * mutex that another thread held, or that threads were waiting for, is to be initialized anew. Waits are no pthread
+ * cancellation points.
+ * Errors on entry, in this order: ECANCELED (token fired), EOVERFLOW or EDEADLK for the owner, then the mutex (which is taken
+ * even if the deadline has passed), then ETIMEDOUT.
+ * Sources: barging with a bound: the fair hand-off of WebKit's WTF::Lock; nsync's long wait.
+ */
+#ifndef VEZ_MUTEX_H
+#define VEZ_MUTEX_H
+
+#include "base.h"
+#include "cancel.h"
+#include "deadline.h"
+#include "monitor.h"
+
+VEZ_BEGIN_DECLS_
+
+/* Its owner may lock it again; as many unlocks free it. */
+#define VEZ_RECURSIVE 2u
+/* Strict first come first served. */
+#define VEZ_FAIR 4u
+/* Its owner's relock is EDEADLK, an unlock by somebody else EPERM. Not together with VEZ_RECURSIVE. */
+#define VEZ_ERRORCHECK 8u
+
+/* How many times a recursive mutex can be locked. */
+#define VEZ_MUTEX_MAX_HOLDS 65535u
+
+typedef struct vez_mutex {
+	vez_monitor_t monitor_;
+	vez_room_t room_;
+	uint64_t owner_;
+	uint64_t holds_;
+} vez_mutex_t;
+
+VEZ_ASSERT_SIZE_(vez_mutex_t, 104);
+
+/* A default mutex, free. All-zero bytes are one, too. */
+#define VEZ_MUTEX_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0 }
+
+/* Makes a free mutex. flags: 0, or VEZ_FAIR, with one of VEZ_RECURSIVE and VEZ_ERRORCHECK. EINVAL: others, or both. */
+int vez_mutex_init(vez_mutex_t *m, unsigned flags);
+
+/* EBUSY, and nothing has changed, while it is locked or requests are queued. */
+int vez_mutex_destroy(vez_mutex_t *m);
+
+/* Locks, waiting as long as it takes. 0; EDEADLK if the caller owns it (error checking); EOVERFLOW at
+ * VEZ_MUTEX_MAX_HOLDS. */
+int vez_mutex_lock(vez_mutex_t *m);
+
+/* Locks if that is possible at once, or EBUSY. Honours the queue of a fair mutex. Makes no system call. */
+int vez_mutex_trylock(vez_mutex_t *m);
+
+/* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
+int vez_mutex_lock_until(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* Unlocks; never waits. EPERM, and nothing has changed, if it is free, or the caller is not its owner where that is
+ * tracked. */
+int vez_mutex_unlock(vez_mutex_t *m);
+
+/* How many times the calling thread holds it: 0 if it does not, or where the owner is not tracked. */
+unsigned vez_mutex_holds(const vez_mutex_t *m);
+
+/* How many requests are queued, those notified on a condition included. Any thread, any time, signal handlers too. */
+size_t vez_mutex_waiters(const vez_mutex_t *m);
+
+VEZ_END_DECLS_
+
+#endif
