@@ -104,12 +104,13 @@ static void dawdle(void)
 		sched_yield();
 }
 
-/* The library must not rely on errno, and must leave it alone: here the kernel's answer has already spoilt it. */
+/* Where the clock stands still, a deadline passes by decree: its thread looks when it is kicked. */
 static int sleep_on(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
 {
-	if (LOAD(&now.clock))
-		deadline = VEZ_FOREVER;
-	return __real_vez__sys_futex_wait(word, expected, deadline, shared);
+	int64_t clock = LOAD(&now.clock);
+	if (clock && clock >= deadline)
+		return ETIMEDOUT;
+	return __real_vez__sys_futex_wait(word, expected, clock ? VEZ_FOREVER : deadline, shared);
 }
 
 int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)

@@ -39,7 +39,8 @@ void inject_before_wake(void (*hook)(uint32_t *word));
 /* The next this many wakes are lost. */
 void inject_drop_wakes(unsigned count);
 
-/* The clock stands at this time; 0: it is the real one. Waits then take no deadline from the kernel. */
+/* The clock stands at this time; 0: it is the real one. A wait whose deadline it has not reached then sleeps without one:
+ * after the clock is set on, thread_kick makes it look. */
 void inject_clock(int64_t now);
 
 /* How many processors the library may run on; 0: as it is. */

@@ -174,6 +174,12 @@ void thread_thaw(struct thread *t)
 	UNTIL(!LOAD(&t->frozen));
 }
 
+void thread_kick(struct thread *t)
+{
+	thread_freeze(t);
+	thread_thaw(t);
+}
+
 /* ---- gates ---- */
 
 void gate_init(struct gate *g)

@@ -40,6 +40,8 @@ bool thread_syscall(const struct thread *t, unsigned long call[7]);
 /* Stops it wherever it is, in a signal handler that reads from a pipe; lets it go on. */
 void thread_freeze(struct thread *t);
 void thread_thaw(struct thread *t);
+/* Interrupts it: a futex wait returns for nothing. */
+void thread_kick(struct thread *t);
 
 /* The processor time it has used, in nanoseconds. */
 int64_t thread_cpu_ns(const struct thread *t);
