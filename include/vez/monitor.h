@@ -51,7 +51,7 @@ typedef struct vez_monitor {
 	vez_request_t *cohort_;
 	uint32_t *poked_;
 	uint64_t pins_;
-	void *reserved_;
+	vez_request_t *retiring_;
 } vez_monitor_t;
 
 VEZ_ASSERT_SIZE_(vez_monitor_t, 64);

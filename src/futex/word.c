@@ -132,6 +132,13 @@ bool vez__word_deafen(uint32_t *word)
 	return true;
 }
 
+void vez__word_keep(uint32_t *word)
+{
+	uint32_t seen = vez__load(word, relaxed);
+	while (!vez__cas(word, &seen, (seen | VEZ__DEAF) & ~VEZ__COMING, relaxed))
+		;
+}
+
 void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))
 {
 	uint32_t *asleep = NULL; /* published, its wake still owed */

@@ -10,8 +10,9 @@
  *	                enter the monitor; otherwise the one who set those sees to it.
  *	bit 3  DONE     published: the result may be read, and the word's memory belongs to the request's thread again. Set
  *	                last, outside the monitor; the other bits mean nothing then.
- *	bit 4  DEAF     its limits apply no more: it was notified on a condition and now waits for the mutex only. Set by who moved
- *	                it there, at a moment when neither COMING nor FIRED was set; FIRED means nothing from then on.
+ *	bit 4  DEAF     its limits apply no more: it was notified on a condition and now waits for the mutex only, or its barrier's
+ *	                round is decided. Set inside the monitor by who decided that, at a moment when neither COMING nor FIRED
+ *	                was set, or by who was coming because of one of them; FIRED means nothing from then on.
  *	bit 5  PARKED   its thread sleeps, or is about to. Set by that thread; whoever ends its wait owes it a wake. The
  *	                highest bit, so that FUTEX_WAKE_OP can ask for it by comparison.
  *
@@ -64,6 +65,9 @@ static inline bool vez__word_is_free(uint32_t seen)
 {
 	return !(seen & VEZ__COMING) && (!(seen & VEZ__FIRED) || (seen & VEZ__DEAF));
 }
+
+/* Inside the monitor, for one who was coming in and whose request stays although a limit has passed: makes it DEAF. */
+void vez__word_keep(uint32_t *word);
 
 /* Publishes the words of a list in order, each the last touch of its memory, and wakes those that sleep. next: the word
  * published after this one (asked before this one is let go), NULL at the end. */

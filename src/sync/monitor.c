@@ -8,11 +8,13 @@
  *           poked_    the word of a request poked since then, if its thread slept; by the one inside
  *           cohort_   the same as settled_ for requests that sleep as a cohort: a list in no order
  *           pins_     requests that are queued, or settled but still to be collected by a thread that is coming in; inside
+ *           retiring_ the request of a thread that destroys the monitor and waits until pins_ is 0; inside
  *  room     queue_    the queued requests, smallest key first, FIFO among equals; inside
  *           length_   how many; written inside, read anywhere
  *  request  word_     futex/word.h
  *           place_    links in the room's queue, later (first only) in the monitor's settled list; inside, then the leaver
- *           state_    QUEUED from its insertion until it is settled; inside
+ *           state_    QUEUED from its insertion until it is settled, and KEPT besides from the moment when its limits ceased to
+ *                     apply though somebody was coming in because of one; inside
  *           kind_     COHORT if it sleeps with its monitor's cohort; constant while it waits
  *           deadline_ when its thread is to look again by itself; by that thread
  *           result_   written when it is settled, inside; read by its thread after DONE, or after coming in
@@ -45,6 +47,7 @@
 #include "engine.h"
 
 #define QUEUED 1u /* state_ */
+#define KEPT 2u
 #define COHORT 1u /* kind_ */
 
 static struct cds_list_head *queue_of(const vez_room_t *room)
@@ -126,7 +129,7 @@ void vez__request_insert(vez_request_t *r)
 
 bool vez__request_settled(const vez_request_t *r)
 {
-	return r->state_ != QUEUED;
+	return !(r->state_ & QUEUED);
 }
 
 static void leave_room(vez_request_t *r)
@@ -160,22 +163,42 @@ void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 	vez__request_insert(r);
 }
 
-
-/* Counts a settled request out and has the leaver publish it. */
-static void complete(vez_monitor_t *m, vez_request_t *r)
+void vez__request_keep(vez_request_t *r)
 {
-	m->pins_--;
+	if (!vez__word_deafen(&r->word_))
+		r->state_ |= KEPT;
+}
+
+/* Has the leaver publish r. */
+static void append_settled(vez_monitor_t *m, vez_request_t *r)
+{
 	r->place_[0] = NULL;
-	if (r->kind_ == COHORT) {
-		r->place_[0] = m->cohort_;
-		m->cohort_ = r;
-		return;
-	}
 	if (m->settled_[0])
 		m->settled_[1]->place_[0] = r;
 	else
 		m->settled_[0] = r;
 	m->settled_[1] = r;
+}
+
+/* One request less that may bring a thread in. */
+static void unpin(vez_monitor_t *m)
+{
+	if (--m->pins_ == 0 && VEZ__UNLIKELY(m->retiring_ != NULL)) {
+		append_settled(m, m->retiring_);
+		m->retiring_ = NULL;
+	}
+}
+
+/* Counts a settled request out and has the leaver publish it. */
+static void complete(vez_monitor_t *m, vez_request_t *r)
+{
+	if (r->kind_ == COHORT) {
+		r->place_[0] = m->cohort_;
+		m->cohort_ = r;
+	} else {
+		append_settled(m, r);
+	}
+	unpin(m);
 }
 
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
@@ -262,12 +285,15 @@ static bool come_in(vez_request_t *r, bool expired)
 	vez_monitor_enter(m);
 	if (ops && ops->look)
 		ops->look(m, r);
-	bool stays = !vez__request_settled(r) && !expired && vez__word_stay(&r->word_);
+	bool kept = r->state_ & KEPT;
+	if (kept)
+		vez__word_keep(&r->word_);
+	bool stays = kept || (!vez__request_settled(r) && !expired && vez__word_stay(&r->word_));
 	if (!stays) {
 		bool fired = vez__load(&r->word_, relaxed) & VEZ__FIRED;
 		if (!vez__request_settled(r))
 			give_up(m, r, fired ? ECANCELED : ETIMEDOUT);
-		m->pins_--;
+		unpin(m);
 	}
 	vez__monitor_leave(m, ops);
 	return !stays;
@@ -278,9 +304,13 @@ void vez__request_cancel_fired(vez_request_t *r)
 	vez_monitor_t *m = r->monitor_;
 	const struct vez__ops *ops = r->ops_;
 	vez_monitor_enter(m);
-	if (!vez__request_settled(r))
-		give_up(m, r, ECANCELED);
-	complete(m, r);
+	if (r->state_ & KEPT) {
+		vez__word_keep(&r->word_);
+	} else {
+		if (!vez__request_settled(r))
+			give_up(m, r, ECANCELED);
+		complete(m, r);
+	}
 	vez__monitor_leave(m, ops);
 }
 
@@ -324,6 +354,18 @@ int vez_monitor_destroy(vez_monitor_t *m)
 	int rc = m->pins_ ? EBUSY : 0;
 	vez__lock_exit(&m->word_);
 	return rc;
+}
+
+void vez__monitor_retire(vez_monitor_t *m)
+{
+	vez_request_t last;
+	last.word_ = 0;
+	bool waits = m->pins_ > 0;
+	if (waits)
+		m->retiring_ = &last;
+	vez__monitor_leave(m, NULL);
+	if (waits)
+		vez__word_wait(&last.word_, VEZ__DONE, VEZ_FOREVER);
 }
 
 void vez_monitor_enter(vez_monitor_t *m)
