@@ -20,6 +20,7 @@
 struct x_scenario {
 	const char *name;
 	const char *file;
+	int line;
 	void (*setup)(void);             /* alone, before the threads */
 	void (*thread[X_THREADS])(void); /* run concurrently */
 	void (*check)(void);             /* alone, after all of them */
@@ -32,8 +33,10 @@ struct x_scenario {
 
 /* X_SCENARIO(name, .setup = f, .thread = { a, b }, .check = g); */
 #define X_SCENARIO(id, ...) \
-	static const struct x_scenario x_scenario_##id = { .name = #id, .file = __FILE__, __VA_ARGS__ }; \
-	static const struct x_scenario *const x_entry_##id \
+	static const struct x_scenario x_scenario_##id = { \
+		.name = #id, .file = __FILE__, .line = __LINE__, __VA_ARGS__ \
+	}; \
+	static const struct x_scenario *x_entry_##id \
 		__attribute__((used, section("x_scenarios"))) = &x_scenario_##id
 
 /* Ends the schedule as failed unless it holds. */
@@ -61,6 +64,9 @@ void x_alive(void *object, size_t size);
 
 /* A deadline that may pass at any moment. */
 vez_deadline_t x_soon(void);
+
+/* In setup: the longest spin, where there is more than one processor. */
+void x_spin(unsigned pauses);
 
 /* What the trace calls this memory. */
 void x_name(const void *object, size_t size, const char *name);

@@ -43,6 +43,7 @@ struct last {
 struct cell {
 	uintptr_t key;
 	unsigned generation;
+	bool saved;                     /* its value before this schedule is kept */
 	uint64_t history;               /* what led to its value: changed by every write step */
 	uint32_t released[THREADS];     /* what an acquire of it learns */
 	struct last last[THREADS][ACCESS_KINDS];

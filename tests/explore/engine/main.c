@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct x_scenario *const __start_x_scenarios[];
-extern const struct x_scenario *const __stop_x_scenarios[];
+extern const struct x_scenario *__start_x_scenarios[];
+extern const struct x_scenario *__stop_x_scenarios[];
 
 static struct {
 	const char *pattern;
@@ -118,7 +118,7 @@ static int replay(const char *text)
 {
 	const char *colon = strchr(text, ':');
 	size_t n = colon ? (size_t)(colon - text) : strlen(text);
-	for (const struct x_scenario *const *s = __start_x_scenarios; s < __stop_x_scenarios; s++) {
+	for (const struct x_scenario **s = __start_x_scenarios; s < __stop_x_scenarios; s++) {
 		if (strlen((*s)->name) != n || strncmp((*s)->name, text, n) != 0)
 			continue;
 		scenario = *s;
@@ -129,14 +129,21 @@ static int replay(const char *text)
 		}
 		bool ok = choices_run() == PASSED;
 		tracing = false;
-		if (!ok) {
+		if (!ok)
 			explain((*s)->name);
-		}
 		printf("%d passed, %d failed\n", ok, !ok);
 		return !ok;
 	}
 	fprintf(stderr, "no such scenario: %s\n", text);
 	return 2;
+}
+
+/* The linker collects them in any order. */
+static int by_place(const void *a, const void *b)
+{
+	const struct x_scenario *x = *(const struct x_scenario *const *)a, *y = *(const struct x_scenario *const *)b;
+	int files = strcmp(x->file, y->file);
+	return files ? files : x->line - y->line;
 }
 
 int main(int argc, char **argv)
@@ -150,9 +157,11 @@ int main(int argc, char **argv)
 				argv[0]);
 			return 2;
 		}
+	qsort(__start_x_scenarios, (size_t)(__stop_x_scenarios - __start_x_scenarios), sizeof *__start_x_scenarios,
+	      by_place);
 	if (options.replay)
 		return replay(options.replay);
-	for (const struct x_scenario *const *s = __start_x_scenarios; s < __stop_x_scenarios; s++) {
+	for (const struct x_scenario **s = __start_x_scenarios; s < __stop_x_scenarios; s++) {
 		if (fnmatch(options.pattern, (*s)->name, 0) != 0)
 			continue;
 		if (options.list)

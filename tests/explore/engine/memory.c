@@ -20,6 +20,7 @@
 
 #define CELLS 8192
 #define DEAD_MOST 16
+#define WRITTEN_MOST CELLS
 
 static struct cell cells[CELLS];
 static unsigned generation;
@@ -30,6 +31,13 @@ static struct range {
 } dead[DEAD_MOST];
 static unsigned dead_count;
 
+/* Static memory that this schedule has written, with its values before: every schedule starts from the same. */
+static struct written {
+	uint64_t *at;
+	uint64_t before;
+} written[WRITTEN_MOST];
+static unsigned written_count;
+
 extern uintptr_t tls_from, tls_to;
 
 static const char *const kind_names[] = { "plain read", "plain write", "atomic read", "atomic write" };
@@ -38,6 +46,18 @@ void memory_reset(void)
 {
 	generation++;
 	dead_count = 0;
+	while (written_count > 0) {
+		written_count--;
+		*written[written_count].at = written[written_count].before;
+	}
+}
+
+static void save_before(struct cell *c, uintptr_t address)
+{
+	uint64_t *at = (uint64_t *)(address & ~(uintptr_t)7);
+	c->saved = true;
+	if (address - (uintptr_t)stacks >= sizeof stacks)
+		written[written_count++] = (struct written){ at, *at };
 }
 
 struct cell *cell_at(uintptr_t address)
@@ -161,6 +181,8 @@ static void touch_cell(uintptr_t address, uint8_t bytes, enum access kind, struc
 				report_pair("race", address, kind_names[k], id, l->at, kind, at);
 		}
 	}
+	if (!c->saved && (kind == PLAIN_WRITE || kind == ATOMIC_WRITE))
+		save_before(c, address);
 	struct last *l = &c->last[SELF][kind];
 	if (l->clock != self->clock[SELF])
 		l->bytes = 0;

@@ -318,6 +318,11 @@ void x_looked(void)
 	self->looking = false;
 }
 
+void x_spin(unsigned pauses)
+{
+	vez__spin_limit = pauses;
+}
+
 /* ---- one schedule ---- */
 
 static bool all_finished(void)
