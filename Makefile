@@ -150,7 +150,7 @@ needs-check:
 needs-perf:
 	@scripts/needs perf
 
-# ---- perf: one program per scenario, linked with the shared library ----
+# ---- perf: one program per scenario, linked with the shared library; spin turns a knob inside, so with the static one ----
 
 PERF := $(patsubst perf/%.c,$(B)/perf/%,$(wildcard perf/*.c))
 PERFLIB := $(patsubst %.c,$(B)/obj/%.o,$(wildcard perf/lib/*.c))
@@ -159,9 +159,15 @@ $(B)/obj/perf/%.o: perf/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -Iperf/lib -c -o $@ $<
 
-$(PERF): $(B)/perf/%: $(B)/obj/perf/%.o $(PERFLIB) $(B)/lib/libvez.so
+$(B)/obj/perf/spin.o: BASE += -Isrc/futex
+
+$(filter-out $(B)/perf/spin,$(PERF)): $(B)/perf/%: $(B)/obj/perf/%.o $(PERFLIB) $(B)/lib/libvez.so
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $< $(PERFLIB) $(WITH_LIB) -lz -lm
+
+$(B)/perf/spin: $(B)/obj/perf/spin.o $(B)/obj/perf/lib/perf.o $(B)/lib/libvez.a
+	@mkdir -p $(@D)
+	$(LINK) -Wl,--wrap=vez__sys_cpus -o $@ $^
 
 perf-programs: lib $(PERF)
 

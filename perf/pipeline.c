@@ -28,9 +28,9 @@ static struct perf_option options[] = {
 	{ "impl", "vez", "vez, cond-broadcast, cond-kinds, cond-signal" },
 	{ "waiters", "8", "workers" },
 	{ "file", "", "what to compress; default: the C compiler's cc1" },
-	{ "block-kib", "128", "KiB in a block" },
+	{ "block-kib", "64", "KiB in a block" },
 	{ "most-mib", "0", "how much of the file to read; 0: all" },
-	{ "level", "6", "of compression, 1 to 9" },
+	{ "level", "1", "of compression, 1 to 9" },
 	{ "cpu", "any", "the processor to run on, or any" },
 	{ NULL, NULL, NULL },
 };
