@@ -50,6 +50,10 @@ bool vez__request_poke(vez_monitor_t *m, vez_request_t *r);
 /* Inside, the request's thread (look): it looks again at this moment, if nothing happens before. */
 void vez__request_look_again(vez_request_t *r, vez_deadline_t at);
 
+/* Inside, the request's thread, which looked in vain: whether it has been passed over for long enough (1 ms since it first
+ * looked in vain); if not, it looks again by then. True once. */
+bool vez__request_lost_patience(vez_request_t *r);
+
 /* Inside: takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply no
  * more. Until then it is the caller's. False: its thread or one that fired its token is coming; settle it here instead. */
 bool vez__request_take_out(vez_request_t *r);

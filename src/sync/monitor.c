@@ -49,6 +49,7 @@
 #define QUEUED 1u /* state_ */
 #define KEPT 2u
 #define COHORT 1u /* kind_ */
+#define PATIENCE_NS 1000000
 
 static struct cds_list_head *queue_of(const vez_room_t *room)
 {
@@ -130,6 +131,16 @@ void vez__request_insert(vez_request_t *r)
 bool vez__request_settled(const vez_request_t *r)
 {
 	return !(r->state_ & QUEUED);
+}
+
+bool vez__request_lost_patience(vez_request_t *r)
+{
+	bool lost = r->deadline_ != VEZ_FOREVER && vez__deadline_passed(r->deadline_);
+	if (lost)
+		vez__request_look_again(r, VEZ_FOREVER);
+	else if (r->deadline_ == VEZ_FOREVER)
+		vez__request_look_again(r, vez_after_ns(PATIENCE_NS));
+	return lost;
 }
 
 static void leave_room(vez_request_t *r)
@@ -317,17 +328,18 @@ void vez__request_cancel_fired(vez_request_t *r)
 /* Sleeps until there is something to do: true, and the thread is COMING; false, the request is DONE. */
 static bool sleep_until_called(vez_request_t *r, uint32_t *cohort, vez_deadline_t *deadline, bool *expired)
 {
-	vez_deadline_t again = r->deadline_;
-	vez_deadline_t limit = *deadline < again ? *deadline : again;
-	uint32_t seen = vez__word_wait_in(&r->word_, cohort, VEZ__DONE | VEZ__COMING, limit);
-	*expired = !(seen & (VEZ__DONE | VEZ__COMING)) && limit == *deadline;
-	if (!(seen & VEZ__DONE) && !vez__word_come(&r->word_)) {
+	for (;;) {
+		vez_deadline_t again = r->deadline_;
+		vez_deadline_t limit = *deadline < again ? *deadline : again;
+		uint32_t seen = vez__word_wait_in(&r->word_, cohort, VEZ__DONE | VEZ__COMING, limit);
+		if (seen & VEZ__DONE)
+			return false;
+		*expired = !(seen & VEZ__COMING) && limit == *deadline;
+		if (*expired ? vez__word_come(&r->word_) : vez__word_look(&r->word_))
+			return true;
 		/* Settled, or about to be cancelled, and whoever sees to that is on its way; or moved, to wait without limit. */
 		*deadline = r->deadline_ = VEZ_FOREVER;
-		*expired = false;
-		seen = vez__word_wait_in(&r->word_, cohort, VEZ__DONE | VEZ__COMING, VEZ_FOREVER);
 	}
-	return !(seen & VEZ__DONE);
 }
 
 int vez__request_await(vez_request_t *r, vez_deadline_t deadline)

@@ -18,12 +18,12 @@
  *  X2 while nobody is inside and the mutex is free, nobody is queued, or the first is coming (POKED, or its own deadline).
  *     Unlock makes it so: it enters, or finds POKED, or finds somebody inside who will leave only past serve.
  *  X3 while HANDOFF, only who grants inside sets HELD.
- *  X4 who comes in vain keeps its place and looks again PASS_NS after its first vain look; from then on HANDOFF.
+ *  X4 who comes in vain keeps its place and looks again 1 ms after its first vain look; from then on HANDOFF.
  * Ordering
  *  unlock (release) pairs with the exchange in lock (acquire), or with the one inside (acq_rel) that grants or looks, and then
  *  with word.c's publication. owner_ is relaxed: only the owner itself finds its own number there.
  * Progress and fairness
- *  unlock is lock-free. A newcomer passes over the first for PASS_NS at most; then turns are taken in order.
+ *  unlock is lock-free. A newcomer passes over the first for about 1 ms at most; then turns are taken in order.
  * Lifetime
  *  unlock's last touch is its exchange, or the leaving one. It enters only when somebody is queued, who keeps the mutex alive
  *  until it was granted, which happens inside.
@@ -36,7 +36,6 @@
 
 #include "../futex/self.h"
 #include "../futex/spin.h"
-#include "../futex/sys.h"
 
 #define HELD (UINT64_C(1) << 32)
 #define QUEUED (UINT64_C(1) << 33)
@@ -46,7 +45,6 @@
 #define RECURSIVE (UINT64_C(1) << 37)
 #define ERRORCHECK (UINT64_C(1) << 38)
 #define TRACKED (RECURSIVE | ERRORCHECK)
-#define PASS_NS 1000000
 
 static vez_mutex_t *mutex_of(vez_monitor_t *m)
 {
@@ -108,17 +106,6 @@ static bool serve(vez_monitor_t *monitor, uint64_t seen)
 	return true;
 }
 
-/* r came and found the mutex held: after a while it is to be handed over. */
-static void look_in_vain(vez_mutex_t *m, vez_request_t *r)
-{
-	if (r->deadline_ == VEZ_FOREVER) {
-		vez__request_look_again(r, vez_after_ns(PASS_NS));
-	} else if (vez__deadline_passed(r->deadline_)) {
-		vez__fetch_or(&m->monitor_.word_, HANDOFF, relaxed);
-		vez__request_look_again(r, VEZ_FOREVER);
-	}
-}
-
 static void look(vez_monitor_t *monitor, vez_request_t *r)
 {
 	vez_mutex_t *m = mutex_of(monitor);
@@ -127,7 +114,8 @@ static void look(vez_monitor_t *monitor, vez_request_t *r)
 	while (!vez__request_settled(r) && r == vez_room_first(&m->room_)) {
 		uint64_t seen = vez__load(&monitor->word_, relaxed);
 		if (seen & HELD) {
-			look_in_vain(m, r);
+			if (vez__request_lost_patience(r))
+				vez__fetch_or(&monitor->word_, HANDOFF, relaxed);
 			return;
 		}
 		if (take_for(m, seen, r))

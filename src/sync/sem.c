@@ -10,12 +10,11 @@
  *	bit 4       BEHIND               the first in the queue has a key above 0: a newcomer with key 0 comes before it. Set and
  *	                                 cleared by the one inside; late to be set, never late to be cleared.
  *	bit 5       POKED                barging: a waiter was told to come and look; set inside, cleared by it when it comes
- *	bit 6       HELD                 barging: the first has been passed over long enough: newcomers queue. Set by a newcomer,
- *	                                 cleared inside when the first leaves
+ *	bit 6       HANDOFF              barging: the first has been passed over long enough: newcomers queue. Inside
+ *	bit 7       WARNED               barging: the first knows that it may be passed over, and keeps the time. Inside
  *	bits 8-31   demand               sum of what queued requests want, DEMAND_MOST if it is more; 0: nobody is queued. Inside
  *	bits 32-63  permits              what nobody holds. Anybody
  *  demand_        the sum itself; inside
- *  passed_since_  barging: when the first was first passed over, 0: not yet. Any thread; a guess by design
  *  below_max_     VEZ_SEM_MAX less the maximum (so that all-zero bytes are a semaphore); constant
  *  a request's value is what it wants.
  * Invariants
@@ -35,7 +34,8 @@
  *  release (busy) -> serve: the one inside grants by acq_rel, and publishes to the waiter (word.c).
  * Progress and fairness
  *  Release is lock-free. It never waits for the one inside: where the monitor is busy its permits lie in the word,
- *  the leaver's exchange fails, and the leaver serves. Nobody is passed over, but by key; with BARGING for about PASS_NS.
+ *  the leaver's exchange fails, and the leaver serves. Nobody is passed over, but by key; with BARGING for about 1 ms: the first is
+ *  warned before it is passed over for the first time, and keeps the time itself.
  * Lifetime: see S4 and monitor.c. A release's last touch is its exchange, or the leaving one.
  * Sources: Dijkstra (1965); n permits, FIFO, by execution delegation: C. Martins (2009); the bound on barging: the fair
  *  hand-off after 1 ms of WebKit's WTF::Lock and of nsync's long wait.
@@ -52,10 +52,10 @@
 #define BARGING UINT64_C(0x08)
 #define BEHIND UINT64_C(0x10)
 #define POKED UINT64_C(0x20)
-#define HELD UINT64_C(0x40)
+#define HANDOFF UINT64_C(0x40)
+#define WARNED UINT64_C(0x80)
 #define DEMAND_MOST UINT64_C(0xffffff)
 #define DEMAND_BITS (DEMAND_MOST << 8)
-#define PASS_NS 1000000
 
 static uint64_t permits_in(uint64_t word)
 {
@@ -92,7 +92,7 @@ static vez_sem_t *sem_of(vez_monitor_t *m)
 /* The word when the first in the queue has changed: demand and marks as they now must be. */
 static uint64_t with_queue(uint64_t word, uint64_t demand, const vez_request_t *first)
 {
-	word &= ~(BEHIND | HELD);
+	word &= ~(BEHIND | HANDOFF | WARNED);
 	if (first && first->key_ > 0)
 		word |= BEHIND;
 	return with_demand(word, demand);
@@ -106,16 +106,15 @@ static bool take_for(vez_sem_t *s, uint64_t seen, const vez_request_t *r)
 	if (!vez__cas(&s->monitor_.word_, &seen, next, acq_rel))
 		return false;
 	s->demand_ = demand;
-	vez__store(&s->passed_since_, 0, relaxed);
 	return true;
 }
 
-/* Barging: tells the first, whose permits are there, to come and take them before somebody else does. */
+/* Barging: tells the first to come and look: its permits are there, or somebody passes it over. */
 static bool poke(vez_sem_t *s, uint64_t seen, vez_request_t *first)
 {
 	if ((seen & POKED) || !vez__request_poke(&s->monitor_, first))
 		return false;
-	vez__fetch_or(&s->monitor_.word_, POKED, relaxed);
+	vez__fetch_or(&s->monitor_.word_, POKED | WARNED, relaxed);
 	return true;
 }
 
@@ -125,7 +124,7 @@ static bool serve(vez_monitor_t *m, uint64_t seen)
 	vez_request_t *first = vez_room_first(&s->room_);
 	if (!first || first->value_ > permits_in(seen))
 		return false;
-	bool hands_off = !(seen & BARGING) || (seen & HELD) || permits_in(seen) > max_of(s);
+	bool hands_off = !(seen & BARGING) || (seen & HANDOFF) || permits_in(seen) > max_of(s);
 	if (!hands_off)
 		return poke(s, seen, first);
 	if (take_for(s, seen, first))
@@ -152,8 +151,6 @@ static bool withdraw(vez_monitor_t *m, vez_request_t *r)
 		if (!vez__cas(&m->word_, &seen, next, acq_rel))
 			continue;
 		s->demand_ = demand;
-		if (r == first)
-			vez__store(&s->passed_since_, 0, relaxed);
 		return true;
 	}
 }
@@ -166,8 +163,11 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 		vez__fetch_and(&m->word_, ~POKED, relaxed);
 	while (!vez__request_settled(r) && r == vez_room_first(&s->room_)) {
 		uint64_t seen = vez__load(&m->word_, relaxed);
-		if (r->value_ > permits_in(seen))
+		if (r->value_ > permits_in(seen)) {
+			if ((seen & BARGING) && vez__request_lost_patience(r))
+				vez__fetch_or(&m->word_, HANDOFF, relaxed);
 			return;
+		}
 		if (take_for(s, seen, r))
 			vez__request_settle_own(r, 0);
 	}
@@ -175,28 +175,20 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 
 static const struct vez__ops sem_ops = { .serve = serve, .look = look, .withdraw = withdraw };
 
-/* Barging: whether a newcomer may pass over the first, which waits. */
-static bool may_pass(vez_sem_t *s, uint64_t seen)
-{
-	if (seen & HELD)
-		return false;
-	int64_t now = vez__sys_now();
-	int64_t since = vez__load(&s->passed_since_, relaxed);
-	if (since == 0)
-		vez__store(&s->passed_since_, now, relaxed);
-	else if (now - since > PASS_NS)
-		vez__cas(&s->monitor_.word_, &seen, seen | HELD, relaxed);
-	return since == 0 || now - since <= PASS_NS;
-}
-
 /* What a newcomer finds inside. */
 enum verdict { TAKES, CLOSED_TO_IT, WAITS };
 
+/* Whether a newcomer comes before those who wait. With BARGING the first is warned before. */
 static bool comes_first(vez_sem_t *s, uint64_t seen, uint64_t n, int64_t key)
 {
-	if (s->demand_ == 0 || permits_in(seen) >= s->demand_ + n)
+	vez_request_t *first = vez_room_first(&s->room_);
+	if (!first || permits_in(seen) >= s->demand_ + n)
 		return true;
-	return seen & BARGING ? may_pass(s, seen) : key < vez_room_first(&s->room_)->key_;
+	if (!(seen & BARGING))
+		return key < first->key_;
+	if (!(seen & (WARNED | HANDOFF)))
+		poke(s, seen, first);
+	return !(seen & HANDOFF);
 }
 
 /* Inside: serves those who wait, then takes n permits for a newcomer if it can have them. */
@@ -219,13 +211,16 @@ static enum verdict take_inside(vez_sem_t *s, uint64_t n, int64_t key)
 static void join(vez_sem_t *s, vez_request_t *r)
 {
 	const vez_request_t *first = vez_room_first(&s->room_);
-	if (!first || r->key_ < first->key_)
+	uint64_t clears = BEHIND;
+	if (!first || r->key_ < first->key_) {
 		first = r;
+		clears |= WARNED;
+	}
 	uint64_t seen = vez__load(&s->monitor_.word_, relaxed);
 	uint64_t next;
 	s->demand_ += r->value_;
 	do {
-		next = with_demand(seen & ~BEHIND, s->demand_);
+		next = with_demand(seen & ~clears, s->demand_);
 		if (first->key_ > 0)
 			next |= BEHIND;
 	} while (!vez__cas(&s->monitor_.word_, &seen, next, acq_rel));
@@ -275,9 +270,9 @@ static int attempt(vez_sem_t *s, uint32_t n, int64_t key)
 			return EBUSY;
 		if (demand == 0 || (demand < DEMAND_MOST && permits >= n + demand))
 			continue;
-		if (!(seen & BARGING))
-			return key < 0 || (seen & BEHIND) ? attempt_inside(s, n, key) : EBUSY;
-		if (!may_pass(s, seen))
+		if (seen & BARGING ? !(seen & (WARNED | HANDOFF)) : key < 0 || (seen & BEHIND))
+			return attempt_inside(s, n, key);
+		if (!(seen & BARGING) || (seen & HANDOFF))
 			return EBUSY;
 	} while (!vez__cas(&s->monitor_.word_, &seen, seen - with_permits(n), acquire));
 	return 0;
@@ -353,7 +348,7 @@ static uint64_t entering(uint64_t seen)
 {
 	if (demand_in(seen) == 0 || (seen & VEZ__LOCKED))
 		return 0;
-	return (seen & BARGING) && (seen & POKED) && !(seen & HELD) ? 0 : VEZ__LOCKED;
+	return (seen & BARGING) && (seen & POKED) && !(seen & HANDOFF) ? 0 : VEZ__LOCKED;
 }
 
 static VEZ__COLD int release_slow(vez_sem_t *s, uint32_t n)
