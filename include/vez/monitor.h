@@ -50,14 +50,15 @@ typedef struct vez_monitor {
 	vez_request_t *settled_[2];
 	vez_request_t *cohort_;
 	uint32_t *poked_;
-	uint64_t pins_;
+	uint32_t queued_;
+	uint32_t pins_;
 	vez_request_t *retiring_;
 } vez_monitor_t;
 
 VEZ_ASSERT_SIZE_(vez_monitor_t, 64);
 
 /* A monitor that nobody is inside, with this give-up rule (or NULL). */
-#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, gave_up, { 0, 0 }, 0, 0, 0, 0 }
+#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, gave_up, { 0, 0 }, 0, 0, 0, 0, 0 }
 
 /* gave_up, which may be NULL, is called inside the monitor after a request has left its room by deadline or token, so
  * that it can settle those whom the request held back. It must be short and use no other vez object. It runs on the

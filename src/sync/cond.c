@@ -120,9 +120,7 @@ int vez_cond_init(vez_cond_t *c)
 int vez_cond_destroy(vez_cond_t *c)
 {
 	vez_monitor_enter(&c->monitor_);
-	int rc = c->monitor_.pins_ ? EBUSY : 0;
-	vez_monitor_exit(&c->monitor_);
-	return rc;
+	return vez__monitor_retire(&c->monitor_, NULL, false);
 }
 
 size_t vez_cond_waiters(const vez_cond_t *c)

@@ -64,9 +64,9 @@ void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 /* Inside: r stays queued until it is settled: its limits apply no more, not even to who is coming in because of one. */
 void vez__request_keep(vez_request_t *r);
 
-/* Inside, for destroy, when nothing is queued: leaves, and returns when every thread that was still to come in because of a
- * settled request has been here. From then on nobody touches the monitor. */
-void vez__monitor_retire(vez_monitor_t *m);
+/* Inside, for destroy: leaves with EBUSY if a request is queued or held says so. Otherwise leaves and returns 0 when every thread
+ * that was still to come in because of a settled request has been here: from then on nobody touches the monitor. */
+int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held);
 
 /* Whether r has been settled. Inside. */
 bool vez__request_settled(const vez_request_t *r);

@@ -7,6 +7,7 @@
  *           settled_  first and last of the requests settled since the monitor was entered; by the one inside
  *           poked_    the word of a request poked since then, if its thread slept; by the one inside
  *           cohort_   the same as settled_ for requests that sleep as a cohort: a list in no order
+ *           queued_   requests in its rooms; inside
  *           pins_     requests that are queued, or settled but still to be collected by a thread that is coming in; inside
  *           retiring_ the request of a thread that destroys the monitor and waits until pins_ is 0; inside
  *  room     queue_    the queued requests, smallest key first, FIFO among equals; inside
@@ -124,6 +125,7 @@ void vez__request_insert(vez_request_t *r)
 		CDS_INIT_LIST_HEAD(queue_of(room));
 	cds_list_add(place_of(r), place_before(room, r->key_));
 	r->state_ = QUEUED;
+	r->monitor_->queued_++;
 	r->monitor_->pins_++;
 	vez__store(&room->length_, room->length_ + 1, relaxed);
 }
@@ -146,6 +148,7 @@ bool vez__request_lost_patience(vez_request_t *r)
 static void leave_room(vez_request_t *r)
 {
 	cds_list_del(place_of(r));
+	r->monitor_->queued_--;
 	r->state_ = 0;
 	vez__store(&r->room_->length_, r->room_->length_ - 1, relaxed);
 }
@@ -363,21 +366,21 @@ int vez_monitor_destroy(vez_monitor_t *m)
 	uint64_t seen = vez__load(&m->word_, relaxed);
 	if ((seen & VEZ__LOCKED) || !vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire))
 		return EBUSY;
-	int rc = m->pins_ ? EBUSY : 0;
-	vez__lock_exit(&m->word_);
-	return rc;
+	return vez__monitor_retire(m, NULL, false);
 }
 
-void vez__monitor_retire(vez_monitor_t *m)
+int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held)
 {
 	vez_request_t last;
+	bool used = held || m->queued_ > 0;
+	bool waits = !used && m->pins_ > 0;
 	last.word_ = 0;
-	bool waits = m->pins_ > 0;
 	if (waits)
 		m->retiring_ = &last;
-	vez__monitor_leave(m, NULL);
+	vez__monitor_leave(m, used ? ops : NULL);
 	if (waits)
 		vez__word_wait(&last.word_, VEZ__DONE, VEZ_FOREVER);
+	return used ? EBUSY : 0;
 }
 
 void vez_monitor_enter(vez_monitor_t *m)

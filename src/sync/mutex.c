@@ -367,9 +367,7 @@ int vez_mutex_init(vez_mutex_t *m, unsigned flags)
 int vez_mutex_destroy(vez_mutex_t *m)
 {
 	vez_monitor_enter(&m->monitor_);
-	bool used = m->monitor_.pins_ || (vez__load(&m->monitor_.word_, relaxed) & HELD);
-	vez__monitor_leave(&m->monitor_, &mutex_ops);
-	return used ? EBUSY : 0;
+	return vez__monitor_retire(&m->monitor_, &mutex_ops, vez__load(&m->monitor_.word_, relaxed) & HELD);
 }
 
 unsigned vez_mutex_holds(const vez_mutex_t *m)

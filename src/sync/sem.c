@@ -447,7 +447,5 @@ int vez_sem_init(vez_sem_t *s, uint32_t permits, uint32_t max, unsigned flags)
 int vez_sem_destroy(vez_sem_t *s)
 {
 	vez_monitor_enter(&s->monitor_);
-	int rc = s->monitor_.pins_ ? EBUSY : 0;
-	vez__monitor_leave(&s->monitor_, &sem_ops);
-	return rc;
+	return vez__monitor_retire(&s->monitor_, &sem_ops, false);
 }
