@@ -28,6 +28,7 @@ struct x_scenario {
 	unsigned preemptions;            /* the bound that is exhausted; 0: 3 for two threads, else 2 */
 	unsigned faults;                 /* spurious returns, EINTR, clock jumps, delayed stores at a time; 0: 1 */
 	unsigned cpus;                   /* processors the library is told of; 0: 1, so that it does not spin */
+	const char *open;                /* why it fails at present */
 	unsigned random;                 /* randomized schedules run besides, where the bound says little */
 };
 

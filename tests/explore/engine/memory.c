@@ -446,27 +446,36 @@ bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const stru
 
 #define HERE ((struct place){ NULL, (uintptr_t)__builtin_return_address(0) })
 
+static void plain(uintptr_t address, unsigned size, enum access kind, struct place at)
+{
+	/* A thread sees its own delayed stores, and this access is not the explorer's to make. */
+	for (unsigned i = 0; i < self->buffered; i++)
+		if ((uintptr_t)self->buffer[i].p < address + size && address < (uintptr_t)self->buffer[i].p + 8)
+			flush_all(SELF);
+	touch(address, size, kind, at);
+}
+
 #define PLAIN(bytes) \
 	void __tsan_read##bytes(void *p); \
 	void __tsan_read##bytes(void *p) \
 	{ \
-		touch((uintptr_t)p, bytes, PLAIN_READ, HERE); \
+		plain((uintptr_t)p, bytes, PLAIN_READ, HERE); \
 	} \
 	void __tsan_write##bytes(void *p); \
 	void __tsan_write##bytes(void *p) \
 	{ \
-		touch((uintptr_t)p, bytes, PLAIN_WRITE, HERE); \
+		plain((uintptr_t)p, bytes, PLAIN_WRITE, HERE); \
 	}
 #define UNALIGNED(bytes) \
 	void __tsan_unaligned_read##bytes(void *p); \
 	void __tsan_unaligned_read##bytes(void *p) \
 	{ \
-		touch((uintptr_t)p, bytes, PLAIN_READ, HERE); \
+		plain((uintptr_t)p, bytes, PLAIN_READ, HERE); \
 	} \
 	void __tsan_unaligned_write##bytes(void *p); \
 	void __tsan_unaligned_write##bytes(void *p) \
 	{ \
-		touch((uintptr_t)p, bytes, PLAIN_WRITE, HERE); \
+		plain((uintptr_t)p, bytes, PLAIN_WRITE, HERE); \
 	}
 
 PLAIN(1)
@@ -496,12 +505,12 @@ void __tsan_init(void)
 
 void __tsan_read_range(void *p, unsigned long size)
 {
-	touch((uintptr_t)p, (unsigned)size, PLAIN_READ, HERE);
+	plain((uintptr_t)p, (unsigned)size, PLAIN_READ, HERE);
 }
 
 void __tsan_write_range(void *p, unsigned long size)
 {
-	touch((uintptr_t)p, (unsigned)size, PLAIN_WRITE, HERE);
+	plain((uintptr_t)p, (unsigned)size, PLAIN_WRITE, HERE);
 }
 
 void __tsan_func_entry(void *pc)
@@ -517,14 +526,14 @@ void __tsan_func_exit(void)
 
 void *x__memset(void *p, int value, size_t size)
 {
-	touch((uintptr_t)p, (unsigned)size, PLAIN_WRITE, HERE);
+	plain((uintptr_t)p, (unsigned)size, PLAIN_WRITE, HERE);
 	return memset(p, value, size);
 }
 
 void *x__memcpy(void *p, const void *from, size_t size)
 {
-	touch((uintptr_t)from, (unsigned)size, PLAIN_READ, HERE);
-	touch((uintptr_t)p, (unsigned)size, PLAIN_WRITE, HERE);
+	plain((uintptr_t)from, (unsigned)size, PLAIN_READ, HERE);
+	plain((uintptr_t)p, (unsigned)size, PLAIN_WRITE, HERE);
 	return memmove(p, from, size);
 }
 
