@@ -3,6 +3,7 @@
 #
 #   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc
 #   make perf [QUICK=1]           measures it against pthreads; installs what is missing where that is allowed
+#                                 COUNTERS=1: only the counters, and fails if one is worse than it must be
 #   make check                    every test; installs what is missing where that is allowed
 #   make SAN=address,undefined check
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
@@ -173,7 +174,7 @@ perf-programs: lib $(PERF)
 
 perf: needs-perf
 	$(MAKE) perf-programs
-	BUILD=$(B) scripts/perf-stat $(if $(QUICK),--quick) --headline
+	BUILD=$(B) scripts/perf-stat $(if $(COUNTERS),--counters-only,--headline $(if $(QUICK),--quick))
 
 clean:
 	rm -rf $(BUILD)
