@@ -1,0 +1,2 @@
+#include "stress.h"
+const struct test load_tests[] = { { 0 } };

@@ -1,0 +1,2 @@
+#include "stress.h"
+const struct test order_tests[] = { { 0 } };

@@ -1,0 +1,2 @@
+#include "stress.h"
+const struct test signal_tests[] = { { 0 } };

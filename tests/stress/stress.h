@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stress run: races repeated until the rare interleaving comes.
+ *
+ * Every test runs in a process of its own, so that a crash is one failed test, under a watchdog (watch.c) that knows
+ * its threads and objects and says where each of them stands when nothing moves any more. No Criterion here: it does not
+ * start under the thread sanitizer.
+ */
+#ifndef STRESS_H
+#define STRESS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <vez.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
+
+/* ---- what is stressed: three kinds of counting semaphore (kinds.c) ---- */
+
+struct kind {
+	const char *name;
+	size_t size;
+	void (*init)(void *obj, uint32_t permits);
+	int (*acquire)(void *obj, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel);
+	int (*try_acquire)(void *obj, uint32_t n);
+	int (*release)(void *obj, uint32_t n);
+	uint32_t (*drain)(void *obj);
+	int (*close)(void *obj);
+	uint32_t (*permits)(void *obj);
+	size_t (*waiters)(void *obj);
+	int (*destroy)(void *obj);
+};
+
+extern const struct kind fifo, barging, user;
+
+union object {
+	vez_sem_t sem;
+	char bytes[256];
+};
+
+/* ---- tests ---- */
+
+struct test {
+	const char *name;
+	void (*run)(const struct test *t);
+	const struct kind *kind;
+	uint32_t n;
+	unsigned flags;
+	unsigned share; /* runs one round in so many of those asked for */
+};
+
+extern const struct test race_tests[], lifetime_tests[], order_tests[], signal_tests[], load_tests[], watch_tests[];
+
+struct options {
+	unsigned long rounds;
+	unsigned seconds;
+	uint64_t seed;
+};
+extern struct options opt;
+
+/* How many rounds this test runs. */
+unsigned long rounds_of(const struct test *t);
+
+/* Ends the test's process as failed unless holds. */
+#define EXPECT(holds, ...)                                     \
+	do {                                                   \
+		if (!(holds))                                  \
+			failed(__FILE__, __LINE__, __VA_ARGS__); \
+	} while (0)
+_Noreturn void failed(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* A line of figures that the runner shows behind the test's name. */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- watch.c ---- */
+
+void watch_start(void);
+void watch_stop(void);
+/* The watchdog's patience, in seconds. */
+extern unsigned watch_patience;
+/* Something has moved. */
+void progress(void);
+/* Shown when the test hangs. */
+void watch_object(const struct kind *kind, void *obj);
+void watch_forget(void);
+void watch_dump(void);
+
+/* A thread that the watchdog knows by this name. */
+pthread_t spawn(const char *name, void *(*fn)(void *), void *arg);
+
+/* ---- crew.c: threads that do one thing a round ---- */
+
+#define CREW_MAX 8
+
+struct member {
+	struct crew *crew;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct crew {
+	atomic_uint round, left;
+	atomic_bool over;
+	unsigned size;
+	struct member members[CREW_MAX];
+	pthread_t threads[CREW_MAX];
+};
+
+void crew_add(struct crew *c, const char *name, void (*fn)(void *arg), void *arg);
+void crew_begin(struct crew *c);
+void crew_end(struct crew *c);
+void crew_dismiss(struct crew *c);
+
+/* A look between two looks at a condition: at first a pause, then the processor is left to others. */
+void look_again(unsigned *looks);
+#define WAIT_UNTIL(condition)                    \
+	do {                                     \
+		unsigned looks_ = 0;             \
+		while (!(condition))             \
+			look_again(&looks_);     \
+	} while (0)
+
+/* Random numbers: each thread its own, from the seed and its name. */
+uint64_t rnd(uint64_t below);
+void rnd_seed(uint64_t salt);
+/* Some tens of nanoseconds to some microseconds of nothing. */
+void dawdle(void);
+int64_t now_ns(void);
+
+#endif
