@@ -27,3 +27,20 @@ $(EXPLORE): $(X_OBJ)
 
 explore: $(EXPLORE)
 	$(EXPLORE)
+
+# ---- the same scenarios on real threads; SAN=thread too ----
+
+X_THREADS := $(B)/tests/explore-threads
+X_THREADS_OBJ := $(patsubst %.c,$(B)/obj/threads/%.o,$(X_SCENARIOS) tests/explore/threads.c)
+
+$(B)/obj/threads/%.o: %.c
+	@mkdir -p $(@D)
+	$(COMPILE) -Itests/explore -Isrc -I. -c -o $@ $<
+
+$(X_THREADS): $(X_THREADS_OBJ) $(B)/lib/libvez.a
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^
+
+.PHONY: explore-threads
+explore-threads: $(X_THREADS)
+	$(X_THREADS)
