@@ -3,12 +3,16 @@
 #ifndef VEZ_H
 #define VEZ_H
 
+#include "vez/barrier.h"
 #include "vez/cancel.h"
 #include "vez/cond.h"
 #include "vez/deadline.h"
+#include "vez/event.h"
+#include "vez/latch.h"
 #include "vez/monitor.h"
 #include "vez/mutex.h"
 #include "vez/request.h"
+#include "vez/rwlock.h"
 #include "vez/sem.h"
 
 #endif
