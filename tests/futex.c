@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Sleeping and waking: what of the kernel's answers reaches a caller. The spin policy. The tests' own instruments. */
+#include "futex/futex.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "acquire.h"
+#include "futex/spin.h"
+#include "futex/sys.h"
+#include "futex/word.h"
+#include "guard.h"
+
+TestSuite(futex, .timeout = 60);
+
+#define NOON INT64_C(43200000000000)
+
+struct sleeper {
+	struct thread thread;
+	uint32_t *word;
+	vez_deadline_t deadline;
+	int rc;
+	int errno_after;
+};
+
+static void sleep_once(void *arg)
+{
+	struct sleeper *s = arg;
+	errno = 55;
+	s->rc = vez__futex_wait(s->word, 1, s->deadline);
+	s->errno_after = errno;
+}
+
+static void sleeper_start(struct sleeper *s, uint32_t *word)
+{
+	*s = (struct sleeper){ .word = word, .deadline = VEZ_FOREVER, .rc = -1 };
+	thread_start(&s->thread, sleep_once, s);
+	thread_await_parked(&s->thread);
+}
+
+static void sleeper_join(struct sleeper *s)
+{
+	thread_join(&s->thread);
+	EXPECT_EQ(s->rc, 0);
+	EXPECT_EQ(s->errno_after, 55);
+}
+
+/* Seen to fail: a wait that returns the kernel's EAGAIN; sys.c without restoring errno. */
+Test(futex, ALL_a_changed_word_is_not_slept_on)
+{
+	uint32_t word = 2;
+	errno = 55;
+	EXPECT_EQ(vez__futex_wait(&word, 1, VEZ_FOREVER), 0);
+	EXPECT_EQ(vez__futex_wait(&word, 1, vez_after_ms(60000)), 0);
+	EXPECT_EQ(errno, 55);
+}
+
+/* Seen to fail: as above, with EINTR and the others. */
+Test(futex, ALL_every_answer_means_look_again)
+{
+	for (enum fault fault = FAULT_EINTR; fault <= FAULT_TIMEDOUT; fault++) {
+		uint32_t word = 1;
+		inject_reset(fault);
+		if (inject_own_waits() % 2)
+			EXPECT_EQ(vez__futex_wait(&word, 2, VEZ_FOREVER), 0);
+		EXPECT_EQ(vez__futex_wait(&word, 1, VEZ_FOREVER), 0);
+		EXPECT_EQ(vez__futex_wait(&word, 2, VEZ_FOREVER), 0);
+		EXPECT_EQ(vez__futex_wait(&word, 1, vez_after_ms(60000)), 0);
+	}
+}
+
+/* Seen to fail: a negative time that is passed to the kernel; a deadline that is not compared with the clock. */
+Test(futex, H02_H03_timeouts_are_the_clocks)
+{
+	static const vez_deadline_t past[] = { VEZ_NOW, -1, 0, 1, NOON - 1, NOON };
+	uint32_t word = 1;
+	errno = 55;
+	inject_clock(NOON);
+	for (unsigned i = 0; i < sizeof past / sizeof past[0]; i++)
+		EXPECT_EQ(vez__futex_wait(&word, 1, past[i]), ETIMEDOUT);
+	inject_clock(0);
+	vez_deadline_t limit = vez_after_ms(3);
+	EXPECT_EQ(vez__futex_wait(&word, 1, limit), ETIMEDOUT);
+	EXPECT(real_now() >= limit);
+	EXPECT_EQ(errno, 55);
+}
+
+/* Seen to fail: a wake of two. */
+Test(futex, ALL_a_wake_wakes_one_and_wake_all_wakes_all)
+{
+	uint32_t word = 1;
+	struct sleeper s[3];
+	for (int i = 0; i < 3; i++)
+		sleeper_start(&s[i], &word);
+	errno = 55;
+	vez__futex_wake(&word);
+	EXPECT_EQ(errno, 55);
+	UNTIL(thread_done(&s[0].thread) + thread_done(&s[1].thread) + thread_done(&s[2].thread) == 1)
+		;
+	for (int i = 0; i < 3; i++)
+		if (!thread_done(&s[i].thread))
+			thread_await_parked(&s[i].thread);
+	EXPECT_EQ(thread_done(&s[0].thread) + thread_done(&s[1].thread) + thread_done(&s[2].thread), 1);
+	vez__futex_wake_all(&word);
+	for (int i = 0; i < 3; i++)
+		sleeper_join(&s[i]);
+}
+
+/* Seen to fail: sys_futex_wake that leaves the error in errno, or returns it as a count. */
+Test(futex, A06_waking_where_nothing_is_any_more)
+{
+	uint32_t *gone = guard_new(sizeof *gone);
+	guard_close(gone);
+	errno = 55;
+	vez__futex_wake(gone);
+	guard_free(gone);
+	vez__futex_wake(gone);
+	EXPECT_EQ(vez__sys_futex_wake(gone, 1, false), 0);
+	EXPECT_EQ(vez__sys_futex_wake(gone, 1, true), 0);
+	EXPECT_EQ(errno, 55);
+}
+
+/* Two sleepers, one call; and one of whom the second is not due. */
+static void wake_two_with_one_call(void)
+{
+	uint32_t first = 1, second = 1;
+	struct sleeper a, b;
+	errno = 55;
+	sleeper_start(&a, &first);
+	sleeper_start(&b, &second);
+	vez__futex_wake_and_set(&first, &second, 8, 1);
+	EXPECT_EQ(second, 8);
+	sleeper_join(&a);
+	sleeper_join(&b);
+	second = 1;
+	sleeper_start(&a, &first);
+	sleeper_start(&b, &second);
+	vez__futex_wake_and_set(&first, &second, 1, 2);
+	EXPECT_EQ(second, 1);
+	sleeper_join(&a);
+	thread_await_parked(&b.thread);
+	EXPECT(!thread_done(&b.thread));
+	vez__futex_wake(&second);
+	sleeper_join(&b);
+	EXPECT_EQ(errno, 55);
+}
+
+/* Seen to fail: a threshold that is compared with <=; a fallback that forgets the second wake. */
+Test(futex, ALL_two_wakes_in_one_call_or_in_two)
+{
+	static const int errors[] = { 0, ENOSYS, EFAULT };
+	for (int i = 0; i < 3; i++) {
+		inject_wake_op_error(errors[i]);
+		wake_two_with_one_call();
+	}
+}
+
+/* ---- the spin policy ---- */
+
+/* Seen to fail: a budget that is not 0 where one processor is allowed. */
+Test(futex, K01_one_processor_never_spins)
+{
+	inject_cpus(1);
+	for (int i = 0; i < 1000; i++)
+		EXPECT_EQ(vez__spin_budget(VEZ__SPIN_WORD), 0);
+	thread_pin_to_one_cpu();
+	inject_cpus(0);
+	EXPECT_EQ(vez__sys_cpus(), 1);
+	for (int i = 0; i < 1000; i++)
+		EXPECT_EQ(vez__spin_budget(VEZ__SPIN_LOCK), 0);
+}
+
+/* Seen to fail: learn that does not lower the average; a budget without the limit. */
+Test(futex, K01_spins_are_bounded_and_cease_when_they_are_in_vain)
+{
+	inject_cpus(2);
+	unsigned most = 0, sum = 0;
+	for (int i = 0; i < 320; i++) {
+		unsigned budget = vez__spin_budget(VEZ__SPIN_WORD);
+		most = budget > most ? budget : most;
+		sum += budget;
+		vez__spin_learn(VEZ__SPIN_WORD, budget, false);
+	}
+	EXPECT(most <= vez__spin_limit);
+	EXPECT(sum <= 320 / 32 * vez__spin_limit + 200);
+	for (int i = 0; i < 320; i++)
+		vez__spin_learn(VEZ__SPIN_WORD, 20, true);
+	unsigned budget = vez__spin_budget(VEZ__SPIN_WORD);
+	EXPECT(budget >= 20 && budget <= vez__spin_limit);
+	for (int i = 0; i < 320; i++)
+		vez__spin_learn(VEZ__SPIN_WORD, 1000000, true);
+	EXPECT(vez__spin_budget(VEZ__SPIN_WORD) <= vez__spin_limit);
+}
+
+/* ---- the instruments ---- */
+
+static void ignore(int signo)
+{
+	(void)signo;
+}
+
+/* Seen to fail: without the lost wake, and with a wait loop that does not look again after EINTR. */
+Test(futex, I01_a_lost_wake_shows_as_a_changed_word_and_a_signal_cures_it)
+{
+	signal(SIGUSR1, ignore);
+	EACH_VARIANT(v, ALL) {
+		vez_sem_t s;
+		vez_sem_init(&s, 0, 0, v->flags);
+		struct acquire a = ACQUIRE(&s, 1, v->form);
+		acquire_start(&a);
+		uintptr_t word = acquire_await_parked(&a);
+		uint32_t before = LOAD((uint32_t *)word);
+		inject_drop_wakes(1);
+		EXPECT_EQ(vez_sem_release(&s, 1), 0);
+		EXPECT_EQ(inject_wakes(), 1);
+		EXPECT_EQ(thread_futex(&a.thread), word);
+		EXPECT(LOAD((uint32_t *)word) != before);
+		pthread_kill(a.thread.id, SIGUSR1);
+		EXPECT_EQ(acquire_join(&a), 0);
+		EXPECT_QUIET(&s, 0);
+	}
+}
+
+/* Seen to fail: a watch without its limit. */
+Test(futex, I01_who_waits_in_vain_is_told, .signal = SIGABRT)
+{
+	struct watch watch = watch_start("the end of time", __FILE__, __LINE__);
+	watch.since -= INT64_C(1000000000000);
+	watch_look(&watch);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* The request word. */
+#include "futex/word.h"
+
+#include <errno.h>
+#include <sched.h>
+
+#include "futex/futex.h"
+#include "guard.h"
+#include "inject.h"
+#include "thread.h"
+#include "variant.h"
+
+TestSuite(word, .timeout = 60);
+
+#define NOON INT64_C(43200000000000)
+#define WORDS 5
+
+struct sleeper {
+	struct thread thread;
+	uint32_t *word;
+	uint32_t *cohort;
+	uint32_t until;
+	vez_deadline_t deadline;
+	uint32_t seen;
+	unsigned waits;
+};
+
+static void sleep_until(void *arg)
+{
+	struct sleeper *s = arg;
+	s->seen = vez__word_wait_in(s->word, s->cohort, s->until, s->deadline);
+	s->waits = inject_own_waits();
+}
+
+static void sleeper_start(struct sleeper *s, uint32_t *word, uint32_t *cohort)
+{
+	*s = (struct sleeper){ .word = word, .cohort = cohort, .until = VEZ__DONE | VEZ__COMING, .deadline = VEZ_FOREVER };
+	thread_start(&s->thread, sleep_until, s);
+	thread_await_parked(&s->thread);
+}
+
+/* The words of a test lie in one array, and are published upwards. */
+static uint32_t *words, *last_word;
+
+static uint32_t *next_word(uint32_t *word)
+{
+	return word == last_word ? NULL : word + 1;
+}
+
+static uint32_t *no_next(uint32_t *word)
+{
+	(void)word;
+	return NULL;
+}
+
+/* Seen to fail: a wait that sleeps before it looks. */
+Test(word, ALL_what_has_come_is_not_waited_for)
+{
+	uint32_t word = VEZ__DONE;
+	EXPECT_EQ(vez__word_wait(&word, VEZ__DONE, VEZ_FOREVER), VEZ__DONE);
+	word = VEZ__COMING;
+	EXPECT_EQ(vez__word_wait(&word, VEZ__DONE | VEZ__COMING, VEZ_NOW), VEZ__COMING);
+	EXPECT_EQ(inject_waits(), 0);
+}
+
+/* Seen to fail: a wait that returns after the kernel's first word; one that does not return when it should. */
+Test(word, H03_a_deadline_ends_the_wait_when_the_clock_says_so)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		uint32_t word = 0;
+		struct sleeper s = { .word = &word, .until = VEZ__DONE, .deadline = NOON + 100 };
+		inject_clock(NOON);
+		thread_start(&s.thread, sleep_until, &s);
+		thread_await_parked(&s.thread);
+		EXPECT_EQ(word, VEZ__PARKED);
+		inject_clock(NOON + 99);
+		thread_kick(&s.thread);
+		thread_await_parked(&s.thread);
+		EXPECT(!thread_done(&s.thread));
+		inject_clock(NOON + 100);
+		thread_kick(&s.thread);
+		thread_join(&s.thread);
+		EXPECT_EQ(s.seen & VEZ__DONE, 0);
+		inject_clock(0);
+		vez_deadline_t limit = vez_after_ms(2);
+		word = 0;
+		EXPECT_EQ(vez__word_wait(&word, VEZ__DONE, limit) & VEZ__DONE, 0);
+		EXPECT(real_now() >= limit);
+	}
+}
+
+/* Seen to fail: publish without a wake; publish that wakes a thread that does not sleep. */
+Test(word, SEM_55_those_that_sleep_are_woken_and_no_others)
+{
+	for (unsigned parked = 0; parked < 1u << WORDS; parked++) {
+		uint32_t array[WORDS] = { 0 };
+		struct sleeper s[WORDS];
+		unsigned due = 0;
+		inject_reset(parked % FAULTS);
+		inject_wake_op_error(parked % 5 == 0 ? ENOSYS : 0);
+		words = array;
+		last_word = &array[WORDS - 1];
+		for (int i = 0; i < WORDS; i++)
+			if (parked >> i & 1)
+				sleeper_start(&s[i], &array[i], NULL);
+		vez__word_publish(words, next_word);
+		for (int i = 0; i < WORDS; i++) {
+			EXPECT_EQ(LOAD(&array[i]) & ~VEZ__PARKED, VEZ__DONE);
+			if (!(parked >> i & 1))
+				continue;
+			EXPECT_EQ(inject_woken(due), (uintptr_t)&array[i]);
+			due++;
+			thread_join(&s[i].thread);
+			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
+		}
+		EXPECT_EQ(inject_wakes(), due);
+	}
+}
+
+/* Each word on a page that is closed as soon as it says DONE: the sleeper's stack may be gone. */
+static uint32_t *pages[3];
+
+static uint32_t *next_page(uint32_t *word)
+{
+	for (int i = 0; i < 2; i++)
+		if (pages[i] == word)
+			return pages[i + 1];
+	return NULL;
+}
+
+static void close_when_done(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 3; i++) {
+		UNTIL(LOAD(pages[i]) & VEZ__DONE)
+			;
+		guard_close(pages[i]);
+	}
+}
+
+static void publish_pages(void *arg)
+{
+	(void)arg;
+	vez__word_publish(pages[0], next_page);
+}
+
+static void leave_time(uint32_t *word)
+{
+	/* Until the page of the word to be woken is closed, or all have been. */
+	for (int i = 0; i < 200; i++)
+		sched_yield();
+	(void)word;
+}
+
+/* Seen to fail: publish that asks for the next word after it has let this one go. */
+Test(word, A06_a_published_word_is_not_touched_again)
+{
+	for (int parked = 0; parked < 2; parked++) {
+		struct thread closer = { 0 }, publisher = { 0 };
+		for (int i = 0; i < 3; i++) {
+			pages[i] = guard_new(sizeof *pages[i]);
+			/* As if its thread slept: the wake finds nobody. */
+			*pages[i] = parked ? VEZ__PARKED : 0;
+		}
+		inject_wake_op_error(ENOSYS);
+		inject_before_wake(leave_time);
+		thread_start(&closer, close_when_done, NULL);
+		thread_start(&publisher, publish_pages, NULL);
+		thread_join(&publisher);
+		thread_join(&closer);
+		inject_before_wake(NULL);
+		for (int i = 0; i < 3; i++)
+			guard_free(pages[i]);
+	}
+}
+
+/* Seen to fail: poke without release of the sleeper; come that succeeds after SETTLED. */
+Test(word, ALL_who_comes_in_and_who_does_not)
+{
+	bool wake = true;
+	uint32_t word = 0;
+	EXPECT(vez__word_come(&word));
+	EXPECT_EQ(word, VEZ__COMING);
+	EXPECT(vez__word_come(&word));
+	EXPECT(!vez__word_poke(&word, &wake));
+	EXPECT(vez__word_stay(&word));
+	EXPECT_EQ(word & VEZ__COMING, 0);
+	EXPECT(vez__word_poke(&word, &wake));
+	EXPECT(!wake);
+	EXPECT(vez__word_come(&word));
+	word = VEZ__COMING | VEZ__FIRED;
+	EXPECT(!vez__word_stay(&word));
+	word = VEZ__SETTLED;
+	EXPECT(!vez__word_come(&word));
+	word = VEZ__FIRED;
+	EXPECT(!vez__word_come(&word));
+	EXPECT(!vez__word_poke(&word, &wake));
+	word = VEZ__DONE;
+	EXPECT(!vez__word_come(&word));
+}
+
+/* Seen to fail: poke that does not tell that the thread sleeps. */
+Test(word, ALL_a_poke_reaches_a_sleeper)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		uint32_t word = 0;
+		bool wake = false;
+		struct sleeper s;
+		sleeper_start(&s, &word, NULL);
+		EXPECT(vez__word_poke(&word, &wake));
+		EXPECT(wake);
+		vez__futex_wake(&word);
+		thread_join(&s.thread);
+		EXPECT_EQ(s.seen & VEZ__COMING, VEZ__COMING);
+	}
+}
+
+struct pair {
+	struct thread thread;
+	uint32_t word;
+	struct gate *gate;
+};
+
+static void publish_one(void *arg)
+{
+	struct pair *p = arg;
+	gate_pass(p->gate);
+	vez__word_publish(&p->word, no_next);
+}
+
+/* Seen to fail: a wait that announces itself and does not look again. */
+Test(word, I02_announcing_and_publishing_at_once)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		for (int round = 0; round < 300; round++) {
+			struct gate gate;
+			struct pair p = { .gate = &gate };
+			gate_init(&gate);
+			thread_start(&p.thread, publish_one, &p);
+			gate_await(&gate, 1);
+			gate_open(&gate);
+			EXPECT_EQ(vez__word_wait(&p.word, VEZ__DONE, VEZ_FOREVER) & VEZ__DONE, VEZ__DONE);
+			thread_join(&p.thread);
+		}
+	}
+}
+
+/* Seen to fail: publish_in that does not move the turn on before it wakes. */
+Test(word, ALL_a_cohort_is_woken_by_one_call)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		uint32_t array[WORDS] = { 0 };
+		uint32_t *cohort = vez__word_cohort(array);
+		struct sleeper s[WORDS];
+		words = array;
+		last_word = &array[WORDS - 1];
+		for (int i = 0; i < WORDS; i++)
+			sleeper_start(&s[i], &array[i], cohort);
+		vez__word_publish_in(words, next_word, cohort);
+		for (int i = 0; i < WORDS; i++) {
+			thread_join(&s[i].thread);
+			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
+		}
+		EXPECT_EQ(inject_wakes(), 1);
+	}
+}
