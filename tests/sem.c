@@ -1281,7 +1281,7 @@ Test(sem, A16_a_handler_releases_while_its_thread_is_inside)
 		vez_monitor_enter(&s.monitor_);
 		const struct vez__ops *ops = vez_room_first(&s.room_)->ops_;
 		raise(SIGUSR1);
-		EXPECT_EQ(handled, 1);
+		EXPECT_EQ(LOAD(&handled), 1);
 		vez__monitor_leave(&s.monitor_, ops);
 		EXPECT_EQ(acquire_join(&a), 0);
 		EXPECT_QUIET(&s, 0);
@@ -1337,7 +1337,7 @@ Test(sem, A16_signals_release_while_their_thread_does_everything)
 		thread_join(&busy.thread);
 		thread_join(&w[0].thread);
 		thread_join(&w[1].thread);
-		EXPECT_QUIET(&s, busy.given + handled - busy.taken - w[0].taken - w[1].taken);
+		EXPECT_QUIET(&s, busy.given + LOAD(&handled) - busy.taken - w[0].taken - w[1].taken);
 	}
 }
 
