@@ -15,8 +15,8 @@
  * a vez_cancel_fired that says true.
  * Lifetime: a token must outlive every wait that names it. It may be discarded as soon as those have returned, though a
  * fire that ended them has not.
- * Signal handlers: vez_cancel_fired only. A fire inside a monitor in which a request with that token is queued
- * would wait for itself: leave the monitor first.
+ * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests that it
+ * ends, and would wait for itself. Leave first.
  * fork: the child's tokens say what they said at the fork; waits of other threads do not exist in the child. A token that
  * another thread was firing, or waiting with, at that moment is to be initialized anew.
  */
