@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whoever returns first may destroy the object and take its memory away, while the calls that let it go are still on their
- * way out.
+ * Whoever returns first may destroy the object and take its memory away, while the calls that let it go are still
+ * on their way out.
  *
- * The object lies at the end of a page of its own. In every other round the page is made inaccessible as soon as destroy has
- * returned 0, so that a late read or write is a crash; in the others the bytes are overwritten at once, which takes no
- * system call and so meets the latest of touches, and looked at when everybody is out.
+ * The object lies at the end of a page of its own. In every other round the page is made inaccessible as soon as
+ * destroy has returned 0, so that a late read or write is a crash; in the others the bytes are overwritten at
+ * once, which takes no system call and so meets the latest of touches, and looked at when everybody is out.
  * Seen to fail: with vez_sem_release reading the word again after its exchange, with vez__monitor_leave looking at
  * m->gave_up_ after vez__lock_leave, and with a settled request published before the monitor is left.
  */
@@ -163,8 +163,9 @@ static void departure_destroy_test(const struct test *t)
 	crew_dismiss(&lasts);
 }
 
-/* One release grants two waiters, the first of which is just giving up: the second, which finds nobody queued, destroys.
- * Seen to fail where a request that is settled, but whose thread is still on its way in, makes destroy say EBUSY. */
+/* One release grants two waiters, the first of which is just giving up: the second, which finds nobody queued,
+ * destroys. Seen to fail where a request that is settled, but whose thread is still on its way in, makes destroy
+ * say EBUSY. */
 static void two_granted_destroy_test(const struct test *t)
 {
 	struct crew heads = { 0 }, lasts = { 0 };
@@ -252,8 +253,8 @@ static void token_user(void *arg)
 	page_take_away(&tok.page, tok.token, sizeof *tok.token, tok.fill);
 }
 
-/* fire against the end of the token: the wait was queued, or was refused because the token is fired. Seen to fail with a wait
- * that is refused on the sight of FIRED alone, while the fire is still inside the token's lock. */
+/* fire against the end of the token: the wait was queued, or was refused because the token is fired. Seen to fail
+ * with a wait that is refused on the sight of FIRED alone, while the fire is still inside the token's lock. */
 static void token_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -283,7 +284,8 @@ static void token_test(const struct test *t)
 }
 
 #define EACH(name, run, flags, share) \
-	{ name, run, &fifo, 1, flags, share }, { name, run, &barging, 1, flags, share }, { name, run, &user, 1, flags, share }
+	{ name, run, &fifo, 1, flags, share }, { name, run, &barging, 1, flags, share }, \
+	{ name, run, &user, 1, flags, share }
 
 const struct test lifetime_tests[] = {
 	EACH("destroy-parked", release_destroy_test, 0, 1),

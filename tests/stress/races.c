@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A grant races with what else may end a wait. Every wait ends once, its result says who owns the permits, none appears or
- * disappears, and nobody is left in the queue.
+ * A grant races with what else may end a wait. Every wait ends once, its result says who owns the permits, none
+ * appears or disappears, and nobody is left in the queue.
  *
- * Seen to fail: with the permits taken although the request had been withdrawn (withdraw in sem.c always says true), with
- * SETTLED ignored by vez__word_come, and with vez__monitor_leave not serving before it leaves.
+ * Seen to fail: with the permits taken although the request had been withdrawn (withdraw in sem.c always says
+ * true), with SETTLED ignored by vez__word_come, and with vez__monitor_leave not serving before it leaves.
  */
 #include "stress.h"
 
@@ -31,8 +31,8 @@ static void await_moment(vez_deadline_t moment)
 	WAIT_UNTIL(now_ns() >= moment);
 }
 
-/* How long the grant waits (or, negative, the other side): follows the outcomes, so that both win about as often and every
- * round is close, on whatever machine. */
+/* How long the grant waits (or, negative, the other side): follows the outcomes, so that both win about as often
+ * and every round is close, on whatever machine. */
 static atomic_llong lead;
 
 static void lead_learn(bool granted)
@@ -227,8 +227,8 @@ static void fire_late(void *arg)
 	vez_cancel_fire(&depart.token);
 }
 
-/* A10: a permit is granted to the first while its token fires: either it has it, or the next one has. Seen to fail: with
- * give_up not asking whether the request is settled. */
+/* A10: a permit is granted to the first while its token fires: either it has it, or the next one has. Seen to
+ * fail: with give_up not asking whether the request is settled. */
 static void forwarded_test(const struct test *t)
 {
 	struct crew heads = { 0 }, followers = { 0 }, firers = { 0 };
@@ -295,8 +295,9 @@ static void churn(void *arg)
 			atomic_fetch_add(&decided.got, 1);
 }
 
-/* The only release comes after the fire has returned: the wait, which was queued, cannot be granted by it. Seen to fail with
- * a fire that leaves to the thread of the request what that thread announced (its deadline) but has not done yet. */
+/* The only release comes after the fire has returned: the wait, which was queued, cannot be granted by it. Seen to
+ * fail with a fire that leaves to the thread of the request what that thread announced (its deadline) but has not
+ * done yet. */
 static void fire_decides_test(const struct test *t)
 {
 	struct crew waiters = { 0 }, churners = { 0 };
@@ -330,8 +331,8 @@ static void fire_decides_test(const struct test *t)
 	remark("%lu%% cancelled", cancelled * 100 / rounds);
 }
 
-/* The same where the thread was told to look (barging), and what it was told of is gone before the fire. Seen to fail with
- * a fire that leaves a poked request to its thread. */
+/* The same where the thread was told to look (barging), and what it was told of is gone before the fire. Seen to
+ * fail with a fire that leaves a poked request to its thread. */
 static void fire_poked_test(const struct test *t)
 {
 	struct crew waiters = { 0 };
@@ -352,7 +353,7 @@ static void fire_poked_test(const struct test *t)
 		t->kind->release(&decided.obj, 1);
 		crew_end(&waiters);
 		EXPECT(decided.result == 0 || decided.result == ECANCELED, "result %d", decided.result);
-		EXPECT(!stole || decided.result == ECANCELED, "a release after the fire granted what the fire had to end");
+		EXPECT(!stole || decided.result == ECANCELED, "a later release granted what the fire had to end");
 		stolen += stole;
 		uint32_t free = t->kind->drain(&decided.obj);
 		EXPECT(free + stole + (decided.result == 0) == 2, "permits");
@@ -362,8 +363,8 @@ static void fire_poked_test(const struct test *t)
 	remark("%lu%% stolen", stolen * 100 / rounds);
 }
 
-/* Release and close in one thread: what a release decided, close does not undo. Seen to fail where close ends a request whose
- * permits lie ready. */
+/* Release and close in one thread: what a release decided, close does not undo. Seen to fail where close ends a
+ * request whose permits lie ready. */
 static void release_then_close_test(const struct test *t)
 {
 	struct crew waiters = { 0 };

@@ -2,9 +2,9 @@
 /*
  * The stress run: races repeated until the rare interleaving comes.
  *
- * Every test runs in a process of its own, so that a crash is one failed test, under a watchdog (watch.c) that knows
- * its threads and objects and says where each of them stands when nothing moves any more. No Criterion here: it does not
- * start under the thread sanitizer.
+ * Every test runs in a process of its own, so that a crash is one failed test, under a watchdog (watch.c) that
+ * knows its threads and objects and says where each of them stands when nothing moves any more. No Criterion here:
+ * it does not start under the thread sanitizer.
  */
 #ifndef STRESS_H
 #define STRESS_H

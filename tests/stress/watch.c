@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watchdog: when nothing moves any more, it says where every thread and every object stands, and ends the test.
+ * The watchdog: when nothing moves any more, it says where every thread and every object stands, and ends the
+ * test.
  *
- * Before that it sends every thread a signal. A wait loop that is interrupted looks at its word again: if the test moves
- * then, the word had changed and the thread slept on, so a wake was lost on its way (by the kernel, or never sent after the
- * change); if not, the library has lost the request.
+ * Before that it sends every thread a signal. A wait loop that is interrupted looks at its word again: if the test
+ * moves then, the word had changed and the thread slept on, so a wake was lost on its way (by the kernel, or never
+ * sent after the change); if not, the library has lost the request.
  */
 #include "stress.h"
 
@@ -83,16 +84,19 @@ static void thread_dump(const char *name, pid_t tid)
 	proc_line(tid, "syscall", call, sizeof call);
 	proc_line(tid, "stat", stat, sizeof stat);
 	char *state = strrchr(stat, ')');
-	printf("  thread %-15s tid %d state %.1s wchan %s syscall %s\n", name, (int)tid, state ? state + 2 : "?", wchan, call);
+	printf("  thread %-15s tid %d state %.1s wchan %s syscall %s\n", name, (int)tid, state ? state + 2 : "?", wchan,
+	       call);
 }
 
 void watch_dump(void)
 {
 	for (unsigned i = 0; i < atomic_load(&object_count); i++) {
 		void *obj = objects[i].obj;
-		const uint64_t *word = obj; /* the state word comes first in every one of them */
-		printf("  object %u %s waiters %zu word %016llx\n", i, objects[i].kind->name, objects[i].kind->waiters(obj),
-		       (unsigned long long)__atomic_load_n(word, __ATOMIC_RELAXED));
+		const struct kind *kind = objects[i].kind;
+		/* The state word comes first in every one of them; above it, in bits 32-63, a semaphore's permits. */
+		unsigned long long word = __atomic_load_n((const uint64_t *)obj, __ATOMIC_RELAXED);
+		printf("  object %u %s waiters %zu permits %llu word %016llx\n", i, kind->name, kind->waiters(obj),
+		       word >> 32, word);
 	}
 	thread_dump("main", getpid());
 	for (unsigned i = 0; i < atomic_load(&thread_count); i++)
@@ -241,11 +245,11 @@ static void hang_report(bool wake_lost, char *said, size_t size)
 	close(ends[0]);
 	int status = 0;
 	waitpid(pid, &status, 0);
-	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 3, "the watchdog did not end it: status %x: %s", status, said);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 3, "not ended by the watchdog: %x: %s", status, said);
 }
 
-/* The watchdog tells a lost wake from a lost request, and names thread and object. Seen to fail: without the signal in
- * hung() the lost wake is called a lost request. */
+/* The watchdog tells a lost wake from a lost request, and names thread and object. Seen to fail: without the
+ * signal in hung() the lost wake is called a lost request. */
 static void watchdog_test(const struct test *t)
 {
 	char said[8192];
