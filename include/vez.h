@@ -8,11 +8,15 @@
 #include "vez/cond.h"
 #include "vez/deadline.h"
 #include "vez/event.h"
+#include "vez/group.h"
 #include "vez/latch.h"
 #include "vez/monitor.h"
 #include "vez/mutex.h"
+#include "vez/once.h"
+#include "vez/queue.h"
 #include "vez/request.h"
 #include "vez/rwlock.h"
+#include "vez/sched.h"
 #include "vez/sem.h"
 
 #endif
