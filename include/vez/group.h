@@ -45,7 +45,7 @@ typedef struct vez_group {
 VEZ_ASSERT_SIZE_(vez_group_t, 96);
 
 /* An object that nobody is inside. All-zero bytes are one, too. */
-#define VEZ_GROUP_INITIALIZER { { 0, 0, { 0, 0 }, 0, 0, 0, 0 }, VEZ_ROOM_INITIALIZER, 0 }
+#define VEZ_GROUP_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0 }
 
 /* flags: 0. EINVAL: any other. */
 int vez_group_init(vez_group_t *g, unsigned flags);

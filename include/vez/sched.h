@@ -47,7 +47,7 @@ typedef struct vez_sched {
 VEZ_ASSERT_SIZE_(vez_sched_t, 128);
 
 /* FIFO, without a gap. All-zero bytes are one, too. */
-#define VEZ_SCHED_INITIALIZER { { 0, 0, { 0, 0 }, 0, 0, 0, 0 }, VEZ_ROOM_INITIALIZER, 0, 0, 0, 0, 0 }
+#define VEZ_SCHED_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0, 0, 0, 0 }
 
 /* before(a, b): whether the one that entered with a is to come before the one with b; NULL: never, FIFO. It is called
  * inside the monitor, once for each who waits, on any thread that uses the object or fires a token: short, pure, a
