@@ -260,7 +260,6 @@ int vez_group_init(vez_group_t *g, unsigned flags)
 int vez_group_destroy(vez_group_t *g)
 {
 	vez_monitor_enter(&g->monitor_);
-	bool used = g->monitor_.pins_ || count_in(vez__load(&g->monitor_.word_, relaxed)) > 0;
-	vez__monitor_leave(&g->monitor_, &group_ops);
-	return used ? EBUSY : 0;
+	bool held = count_in(vez__load(&g->monitor_.word_, relaxed)) > 0;
+	return vez__monitor_retire(&g->monitor_, &group_ops, held);
 }

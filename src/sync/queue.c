@@ -278,7 +278,5 @@ int vez_queue_init(vez_queue_t *q, void *storage, size_t item_size, size_t capac
 int vez_queue_destroy(vez_queue_t *q)
 {
 	vez_monitor_enter(&q->monitor_);
-	int rc = q->monitor_.pins_ ? EBUSY : 0;
-	vez__monitor_leave(&q->monitor_, NULL);
-	return rc;
+	return vez__monitor_retire(&q->monitor_, NULL, false);
 }

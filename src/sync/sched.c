@@ -334,7 +334,6 @@ int vez_sched_init(vez_sched_t *s, bool (*before)(const void *a, const void *b),
 int vez_sched_destroy(vez_sched_t *s)
 {
 	vez_monitor_enter(&s->monitor_);
-	bool used = s->monitor_.pins_ || (vez__load(&s->monitor_.word_, relaxed) & TAKEN);
-	vez__monitor_leave(&s->monitor_, &sched_ops);
-	return used ? EBUSY : 0;
+	bool held = vez__load(&s->monitor_.word_, relaxed) & TAKEN;
+	return vez__monitor_retire(&s->monitor_, &sched_ops, held);
 }
