@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Every example compiles, and every complete one runs.
+#
+# README.md and the headers are read for examples. In README.md one is a fenced block that begins with ```c: a complete program if
+# it has a main, else a unit that is compiled; ```c fragment is the inside of a function. In a header (and a man page's source) one
+# is a comment's lines between "Example:" and a line that is empty or ends the comment; it is the inside of a function.
+#
+# Seen to fail: a misspelt function, a wrong argument, a program that returns 1 or hangs.
+set -eu
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+cc=${CC:-gcc}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failures=0
+
+# Each block of README.md to a file of its own: N.c, or N.fragment.
+if [ -f README.md ]; then
+	awk -v dir="$tmp" '
+		/^```c( |$)/ { n++; out = dir "/readme-" n ($0 ~ /fragment/ ? ".fragment" : ".c"); printf "" > out; next }
+		/^```/ { if (out) close(out); out = ""; next }
+		out { print > out }' README.md
+fi
+for header in include/vez.h include/vez/*.h; do
+	awk -v dir="$tmp" -v name="$(basename "$header" .h)" '
+		/^ \* *Example:/ { n++; out = dir "/" name "-" n ".fragment"; printf "" > out; next }
+		out && (/^ \* *$/ || /\*\//) { close(out); out = ""; next }
+		out { sub(/^ \*/, ""); print > out }' "$header"
+done
+
+fail() {
+	echo "$1: $2"
+	sed 's/^/    /' "$3"
+	failures=$((failures + 1))
+}
+
+wrap_fragment() {
+	printf '#include <vez.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nvoid example(void);\nvoid example(void)\n{\n'
+	cat "$1"
+	printf '}\n'
+}
+
+flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -pthread"
+count=0
+for example in "$tmp"/*.fragment "$tmp"/*.c; do
+	[ -f "$example" ] || continue
+	count=$((count + 1))
+	name=$(basename "$example")
+	source=$example
+	case $example in
+	*.fragment)
+		source=$tmp/wrapped.c
+		wrap_fragment "$example" >"$source"
+		quiet="-Wno-unused"
+		;;
+	*) quiet="" ;;
+	esac
+	# shellcheck disable=SC2086 # flags
+	if ! grep -q '\<main *(' "$source"; then
+		$cc $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name" "does not compile" "$tmp/log"
+	elif ! $cc $flags -o "$tmp/program" "$source" "$build/lib/libvez.a" 2>"$tmp/log"; then
+		fail "$name" "does not compile" "$tmp/log"
+	elif ! timeout 20 "$tmp/program" >"$tmp/log" 2>&1; then
+		fail "$name" "does not run" "$tmp/log"
+	fi
+done
+
+echo "$count examples"
+[ "$failures" = 0 ]

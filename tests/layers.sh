@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Two floors, one direction: who makes system calls, who touches shared words, who includes whom.
+#
+# Seen to fail: an __atomic_ builtin in sem.c; <linux/futex.h> in word.c; #include "../sync/engine.h" in futex.c; errno read in
+# src/sync; a pthread call.
+set -eu
+cd "$(dirname "$0")/.."
+failures=0
+
+# none WHAT PATTERN FILE...: no line of these files, comments aside, matches
+none() {
+	what=$1 pattern=$2
+	shift 2
+	for file; do
+		if gcc -fpreprocessed -dD -E -P "$file" 2>/dev/null | grep -nE "$pattern"; then
+			echo "$file: $what"
+			failures=$((failures + 1))
+		fi
+	done
+}
+
+all=$(find src include -name '*.[ch]')
+not_sys=$(echo "$all" | grep -v '^src/futex/sys\.c$')
+not_atomic=$(echo "$all" | grep -v '^src/futex/atomic\.h$')
+futex=$(find src/futex -name '*.[ch]')
+sync=$(find src/sync -name '*.[ch]')
+
+# shellcheck disable=SC2086 # lists of files
+{
+	none "only src/futex/sys.c makes system calls" \
+		'\<syscall *\(|\<(SYS|__NR|FUTEX)_|<linux/|<sys/syscall|clock_gettime|nanosleep|sched_yield' $not_sys
+	none "shared words are touched through src/futex/atomic.h" '__atomic_|__sync_|_Atomic|stdatomic' $not_atomic
+	none "shared words are touched through src/futex/atomic.h" '\<volatile\>' $not_atomic
+	none "a fence is not modelled by the race detector" 'thread_fence|signal_fence' $all
+	none "no synchronizer of another library" 'pthread_(mutex|cond|rwlock|spin|barrier|create)|\<sem_(wait|post)\>' $all
+	none "src/futex knows nothing of synchronizers" 'include.*(sync/|vez\.h|vez/[ace-z])' $futex
+	none "only src/futex reads errno" '\<errno\>[^.]' $sync
+	none "no wait allocates" '\<(malloc|calloc|realloc|free|alloca) *\(' $all
+}
+
+# One basename everywhere: what has a public header has an implementation, and the other way round.
+for source in src/sync/*.c; do
+	name=$(basename "$source" .c)
+	[ -f "include/vez/$name.h" ] || { echo "$source has no header"; failures=$((failures + 1)); }
+done
+
+[ "$failures" = 0 ]
