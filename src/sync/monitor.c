@@ -340,8 +340,11 @@ static bool sleep_until_called(vez_request_t *r, uint32_t *cohort, vez_deadline_
 		*expired = !(seen & VEZ__COMING) && limit == *deadline;
 		if (*expired ? vez__word_come(&r->word_) : vez__word_look(&r->word_))
 			return true;
-		/* Settled, or about to be cancelled, and whoever sees to that is on its way; or moved, to wait without limit. */
-		*deadline = r->deadline_ = VEZ_FOREVER;
+		/* Settled, or about to be cancelled, and whoever sees to that is on its way; or moved, to wait without limit, but
+		 * still to look again. */
+		*deadline = VEZ_FOREVER;
+		if (!*expired)
+			r->deadline_ = VEZ_FOREVER;
 	}
 }
 
