@@ -2,15 +2,16 @@
 /*
  * pipeline: a parallel block compressor on a real file, over vez and over pthread conditions.
  *
- * A reader fills blocks, N workers compress them, each to a member of its own of a gzip file, and a writer writes them in the
- * order of the input. Blocks lie in a ring of 2 N slots. Who waits for what:
+ * A reader fills blocks, N workers compress them, each to a member of its own of a gzip file, and a writer writes
+ * them in the order of the input. Blocks lie in a ring of 2 N slots. Who waits for what:
  *	reader   a slot to be written out, so that it can be filled anew
  *	worker   a block to be read
  *	writer   the very next block to be compressed: the one who finishes another has nothing for it
- * These guards, and the bodies that change the state, are written once; perf/lib/stage.h has the ways to carry them out.
- * An operation is a block.
+ * These guards, and the bodies that change the state, are written once; perf/lib/stage.h has the ways to carry them
+ * out. An operation is a block.
  *
- * The output is checked with gzip -t, and compared with the input.
+ * The output is checked with gzip -t, and compared with the input. Seen to fail: a stage that lets its first waiter go
+ * without asking the guard cuts the output short.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +23,9 @@
 #include "perf.h"
 #include "stage.h"
 
-static const struct stage_impl *const impls[] = { &stage_vez, &stage_cond_broadcast, &stage_cond_kinds, &stage_cond_signal };
+static const struct stage_impl *const impls[] = {
+	&stage_vez, &stage_cond_broadcast, &stage_cond_kinds, &stage_cond_signal
+};
 
 static struct perf_option options[] = {
 	{ "impl", "vez", "vez, cond-broadcast, cond-kinds, cond-signal" },
@@ -351,8 +354,8 @@ int main(int argc, char **argv)
 	p.impl->destroy(p.stage);
 	free_ring(&p);
 	snprintf(extra, sizeof extra, "\"file\": \"%s\", \"block\": %zu", input, p.block);
-	perf_print(&(struct perf_result){ "pipeline", p.impl->name, "blocks", p.workers, perf_option(options, "cpu"), p.written,
-					  extra },
+	perf_print(&(struct perf_result){ "pipeline", p.impl->name, "blocks", p.workers, perf_option(options, "cpu"),
+					  p.written, extra },
 		   &region);
 	return 0;
 }

@@ -3,18 +3,20 @@
  * queueing: what the FIFO queue costs, and what one false wake costs.
  *
  *	release  N waiters of high priority acquire one permit over and over; a releaser of low priority gives them, one
- *	         at a time, all on one processor. Each release lets one waiter go, who runs at once, queues again and sleeps: there
- *	         is no pacing and no contention, and what differs is the queue. With one: vez, and cond-request on pthreads. Without:
- *	         the C library's sem_t, and cond-plain, a counter under a mutex with signal. A 2009 monograph on execution
+ *	         at a time, all on one processor. Each release lets one waiter go, who runs at once, queues again and
+ *	         sleeps: there is no pacing and no contention, and what differs is the queue. With one: vez, and
+ *	         cond-request on pthreads. Without: the C library's sem_t, and cond-plain, a counter under a mutex with
+ *	         signal, which compares with cond-request like with like. A 2009 monograph on execution
  *	         delegation measured under 3 % for N < 4.
- *	false    the price of a thread that is woken only to find that it cannot go: a waiter of high priority is woken in vain
- *	         and sleeps again: two switches, a FUTEX_WAKE, a FUTEX_WAIT. --impl=futex only.
+ *	false    the price of a thread that is woken only to find that it cannot go: a waiter of high priority is
+ *	         woken in vain and sleeps again: two switches, a FUTEX_WAKE, a FUTEX_WAIT. --impl=futex only.
  *
- * The waiters have SCHED_FIFO where that is permitted; else the releaser makes itself nicer. "priority" in the result says
- * which. The releaser stays an ordinary thread, so that the kernel's bound on real-time threads never bites.
+ * The waiters have SCHED_FIFO where that is permitted; else the releaser makes itself nicer. "priority" in the result
+ * says which. The releaser stays an ordinary thread, so that the kernel's bound on real-time threads never bites.
  *
- * Conservation: as many returns as releases, and each waiter's count apart from the others' by one at most where there is
- * a queue: with all N queued at every release, FIFO is a rota.
+ * Conservation: as many returns as releases, and each waiter's count apart from the others' by one at most where
+ * there is a queue: with all N queued at every release, FIFO is a rota. Seen to fail: with a library that puts a
+ * newcomer at the head of its room, one waiter has all the turns.
  */
 #include <linux/futex.h>
 #include <sched.h>
@@ -198,6 +200,7 @@ int main(int argc, char **argv)
 	else
 		perf_fail("no --mode=%s with --impl=%s", mode, impl);
 	snprintf(extra, sizeof extra, "\"priority\": \"%s\"", priority);
-	perf_print(&(struct perf_result){ "queueing", impl, mode, count, perf_option(options, "cpu"), ops, extra }, &region);
+	perf_print(&(struct perf_result){ "queueing", impl, mode, count, perf_option(options, "cpu"), ops, extra },
+		   &region);
 	return 0;
 }

@@ -3,17 +3,20 @@
  * spin: how long to spin before sleeping. The implementation is the limit, in pauses: --impl=0 never spins.
  *
  *	pingpong   two threads hand each other a permit, back and forth; an operation is a round trip
- *	handoff    two threads share one permit of a FIFO semaphore, for --inside pauses at a time, --outside pauses apart: each
- *	           is granted what the other gives back
+ *	handoff    two threads share one permit of a FIFO semaphore, for --inside pauses at a time, --outside pauses
+ *	           apart: each is granted what the other gives back
  *	barging    the same with VEZ_BARGING: a running thread takes a permit that is free
  *
- * --cpu=both puts a thread on each of two processors, where it can meet the other while it spins. As each may then run on
- * one processor only, the library would not spin: vez__sys_cpus is replaced (ld --wrap) by one that says two. --cpu=one
- * is the same with both on one processor, where every spin is lost: what a limit costs at worst. --cpu=0 and any are left to the
- * library and the scheduler.
+ * What the permit guards is counted, and the count compared with the turns. Seen to fail: with two permits some are
+ * lost.
  *
- * The limit is a hidden variable of the library (src/futex/spin.h), so this program is linked with the static one. For the
- * curve: scripts/perf-stat spin --impl=0,25,50,100,200,400,800 --mode=pingpong --cpu=both, and so on.
+ * --cpu=both puts a thread on each of two processors, where it can meet the other while it spins. As each may then
+ * run on one processor only, the library would not spin: vez__sys_cpus is replaced (ld --wrap) by one that says two.
+ * --cpu=one is the same with both on one processor, where every spin is lost: what a limit costs at worst. --cpu=0
+ * and any are left to the library and the scheduler.
+ *
+ * The limit is a hidden variable of the library (src/futex/spin.h), so this program is linked with the static one.
+ * For the curve: scripts/perf-stat spin --impl=0,25,50,100,200,400,800 --mode=pingpong --cpu=both, and so on.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -173,8 +176,9 @@ int main(int argc, char **argv)
 	p.end = limit > 0 ? perf_now() + limit : 0;
 	uint64_t done = alternate ? pingpong(&p, &region) : share(&p, &region);
 	if (p.shared != done)
-		perf_fail("%llu turns were counted, %llu taken", (unsigned long long)p.shared, (unsigned long long)done);
-	perf_print(&(struct perf_result){ "spin", perf_option(options, "impl"), mode, 2, perf_option(options, "cpu"), done, "" },
-		   &region);
+		perf_fail("%llu turns were counted, %llu taken", (unsigned long long)p.shared,
+			  (unsigned long long)done);
+	const char *cpu = perf_option(options, "cpu");
+	perf_print(&(struct perf_result){ "spin", perf_option(options, "impl"), mode, 2, cpu, done, "" }, &region);
 	return 0;
 }

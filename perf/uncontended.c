@@ -6,9 +6,9 @@
  *	      compare-and-swap loop that takes one, an addition that gives it back: what a semaphore cannot do without)
  *	try   the same with the form that does not wait; where it is refused, too: every second try finds nothing free
  *
- * Neither may make a system call: perf-stat counts them all. The loops call the implementations directly, and each checks
- * every result. A second thread exists and sleeps, for the C library's mutex takes a shortcut in a process that has one
- * thread only.
+ * Neither may make a system call: perf-stat counts them all. The loops call the implementations directly, and each
+ * checks every result (seen to fail: an atomic pair that takes what is not there). A second thread exists and sleeps, for the C library's mutex takes a shortcut in a process
+ * that has one thread only.
  */
 #include <semaphore.h>
 #include <stdio.h>
@@ -185,6 +185,7 @@ int main(int argc, char **argv)
 	pthread_join(sleeper, NULL);
 	if (wrong)
 		perf_fail("%s: %llu wrong results", impl, (unsigned long long)wrong);
-	perf_print(&(struct perf_result){ "uncontended", impl, mode, 0, perf_option(options, "cpu"), ops, "" }, &region);
+	perf_print(&(struct perf_result){ "uncontended", impl, mode, 0, perf_option(options, "cpu"), ops, "" },
+		   &region);
 	return 0;
 }

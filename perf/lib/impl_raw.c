@@ -2,9 +2,9 @@
 /*
  * The bare futex loop: a word for each waiter; a grant is a store and a FUTEX_WAKE, a wait is a loop of FUTEX_WAIT.
  *
- * No lock, no queue: the waiters are granted in turn, so they must have come in the order of their slots, and again in the
- * order in which they were granted. Within what is granted together any order will do. The count of those who wait is kept
- * for who paces the run; it is the one thing that a program with one releaser could do without.
+ * No lock, no queue: the waiters are granted in turn, so they must have come in the order of their slots, and again
+ * in the order in which they were granted. Within what is granted together any order will do. The count of those who
+ * wait is kept for who paces the run; it is the one thing that a program with one releaser could do without.
  */
 #include <linux/futex.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "perf.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 
 /* About 20 microseconds of pauses: as long as a thread takes that runs on another processor. */
 #define LOOKS 1000
+
+/* Seconds. */
+#define PATIENCE 60
 
 static bool one_processor;
 
@@ -152,8 +156,19 @@ static void read_switches(struct perf_region *region)
 	region->involuntary = (uint64_t)usage.ru_nivcsw - region->involuntary;
 }
 
+static void give_up(int signal)
+{
+	static const char message[] = "no end after a minute: a wake is lost, or a count is wrong\n";
+	(void)signal;
+	if (write(STDERR_FILENO, message, sizeof message - 1) < 0)
+		_exit(2);
+	_exit(1);
+}
+
 void perf_begin(struct perf_region *region)
 {
+	signal(SIGALRM, give_up);
+	alarm(PATIENCE);
 	memset(region, 0, sizeof *region);
 	control("enable\n");
 	read_switches(region);
@@ -170,8 +185,8 @@ void perf_end(struct perf_region *region)
 void perf_print(const struct perf_result *r, const struct perf_region *region)
 {
 	double ops = (double)r->ops;
-	printf("{\"scenario\": \"%s\", \"impl\": \"%s\", \"mode\": \"%s\", \"waiters\": %u, \"cpu\": \"%s\", ", r->scenario,
-	       r->impl, r->mode, r->waiters, r->cpu);
+	printf("{\"scenario\": \"%s\", \"impl\": \"%s\", \"mode\": \"%s\", \"waiters\": %u, \"cpu\": \"%s\", ",
+	       r->scenario, r->impl, r->mode, r->waiters, r->cpu);
 	printf("\"ops\": %llu, \"seconds\": %.6f, \"ns_per_op\": %.2f, ", (unsigned long long)r->ops, region->seconds,
 	       region->seconds * 1e9 / ops);
 	printf("\"switches_per_op\": %.4f, \"voluntary\": %llu, \"involuntary\": %llu, \"futex_per_op\": null%s%s}\n",

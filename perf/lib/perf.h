@@ -4,8 +4,8 @@
  *
  * The region is bracketed twice. getrusage counts the switches of all threads, always. Where the environment names the
  * control descriptors of perf stat (VEZ_PERF_CONTROL=command,acknowledge), its counters are switched on and off at the
- * same two places, so that neither starting nor joining threads is counted. Both is done by the calling thread while all
- * others sleep.
+ * same two places, so that neither starting nor joining threads is counted. Both is done by the calling thread while
+ * all others sleep.
  */
 #ifndef PERF_H
 #define PERF_H
@@ -42,6 +42,7 @@ struct perf_region {
 	uint64_t involuntary;
 };
 
+/* A run that has not ended a minute after it began is ended with status 1: a lost wake must not hang who measures. */
 void perf_begin(struct perf_region *region);
 void perf_end(struct perf_region *region);
 
@@ -58,8 +59,9 @@ struct perf_result {
 
 void perf_print(const struct perf_result *result, const struct perf_region *region);
 
-/* Waits until ready(arg), as cheaply as the processors allow, for all implementations alike: with one processor it yields
- * at once, since nothing can change before another thread has run; with more it looks again a while before it yields. */
+/* Waits until ready(arg), as cheaply as the processors allow, for all implementations alike: with one processor it
+ * yields at once, since nothing can change before another thread has run; with more it looks a while before it
+ * yields. */
 void perf_until(bool (*ready)(void *), void *arg);
 
 #endif

@@ -16,7 +16,7 @@ struct stage_impl {
 	const char *name;
 	void *(*create)(void);
 	void (*destroy)(void *stage);
-	/* Waits until guard(arg), then runs body(arg), as one step. A body that makes others able to go belongs to change. */
+	/* Waits until guard(arg), then runs body(arg), as one step. A body that lets others go belongs to change. */
 	void (*await)(void *stage, unsigned kind, bool (*guard)(void *arg), void (*body)(void *arg), void *arg);
 	/* Runs body(arg), and lets go who can: at most one of this kind, or any of all kinds for STAGE_KINDS. */
 	void (*change)(void *stage, unsigned kind, void (*body)(void *arg), void *arg);
