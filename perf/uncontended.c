@@ -7,8 +7,8 @@
  *	try   the same with the form that does not wait; where it is refused, too: every second try finds nothing free
  *
  * Neither may make a system call: perf-stat counts them all. The loops call the implementations directly, and each
- * checks every result (seen to fail: an atomic pair that takes what is not there). A second thread exists and sleeps, for the C library's mutex takes a shortcut in a process
- * that has one thread only.
+ * checks every result (seen to fail: an atomic pair that takes what is not there). A second thread exists and sleeps,
+ * for the C library's mutex takes a shortcut in a process that has one thread only.
  */
 #include <semaphore.h>
 #include <stdio.h>
