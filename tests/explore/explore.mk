@@ -28,6 +28,9 @@ $(EXPLORE): $(X_OBJ)
 explore: $(EXPLORE)
 	$(EXPLORE)
 
+explore-mutants: $(EXPLORE)
+	tests/explore/mutants/run $(B)/obj/explore $(MUTANTS)
+
 # ---- the same scenarios on real threads; SAN=thread too ----
 
 X_THREADS := $(B)/tests/explore-threads

@@ -15,8 +15,8 @@ static struct {
 	const char *replay;
 	long preemptions, faults, schedules;
 	uint64_t seed;
-	bool list, quick;
-} options = { "*", NULL, -1, -1, 0, 0, false, false };
+	bool list, quick, stop;
+} options = { "*", NULL, -1, -1, 0, 0, false, false, false };
 
 static bool number_option(const char *arg, const char *name, long *value)
 {
@@ -34,6 +34,8 @@ static bool parse(const char *arg)
 		return (options.list = true);
 	if (strcmp(arg, "--quick") == 0)
 		return (options.quick = true);
+	if (strcmp(arg, "--stop") == 0)
+		return (options.stop = true);
 	if (strncmp(arg, "--scenario=", 11) == 0)
 		return (options.pattern = arg + 11);
 	if (strncmp(arg, "--replay=", 9) == 0)
@@ -163,7 +165,7 @@ int main(int argc, char **argv)
 		if (!parse(argv[i])) {
 			fprintf(stderr,
 				"usage: %s [--list] [--scenario=PATTERN] [--preemptions=N] [--faults=N] [--schedules=M]\n"
-				"       [--seed=S] [--quick] [--replay=STRING]\n",
+				"       [--seed=S] [--quick] [--stop] [--replay=STRING]\n",
 				argv[0]);
 			return 2;
 		}
@@ -178,8 +180,8 @@ int main(int argc, char **argv)
 			printf("%s\n", (*s)->name);
 		else if (explore(*s))
 			passed++;
-		else
-			failed++;
+		else if (failed++ == 0 && options.stop)
+			break;
 	}
 	if (!options.list)
 		printf("%d passed, %d failed\n", passed, failed);

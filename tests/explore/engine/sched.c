@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,10 +64,30 @@ static int find_tls(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-static void tls_init(void)
+/* A crash of the library is a failed schedule. */
+static void on_crash(int signo)
+{
+	fail("crash", "%s", strsignal(signo));
+}
+
+static void catch_crashes(void)
+{
+	static char stack[STACK_SIZE];
+	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction sa;
+	memset(&sa, 0, sizeof sa);
+	sa.sa_handler = on_crash;
+	sa.sa_flags = SA_NODEFER | SA_ONSTACK;
+	sigaltstack(&alternate, NULL);
+	sigaction(SIGSEGV, &sa, NULL);
+	sigaction(SIGBUS, &sa, NULL);
+}
+
+static void init(void)
 {
 	if (tls_from)
 		return;
+	catch_crashes();
 	dl_iterate_phdr(find_tls, NULL);
 	if (tls_to - tls_from > TLS_MOST)
 		abort();
@@ -401,7 +422,7 @@ static enum ending run_threads(void)
 
 enum ending run_schedule(void)
 {
-	tls_init();
+	init();
 	memory_reset();
 	names_reset();
 	step = 0;
