@@ -232,9 +232,9 @@ static void open_input(struct pipeline *p, char *path, size_t size)
 	const char *given = perf_option(options, "file");
 	snprintf(path, size, "%s", given);
 	if (!*given) {
-		FILE *ask = popen("${CC:-gcc} -print-prog-name=cc1", "r");
+		FILE *ask = popen("gcc -print-prog-name=cc1", "r");
 		if (!ask || !fgets(path, (int)size, ask) || pclose(ask) != 0)
-			perf_fail("no compiler to ask for its cc1: give a --file");
+			perf_fail("no gcc to ask for its cc1: give a --file");
 		path[strcspn(path, "\n")] = '\0';
 	}
 	p->in = open(path, O_RDONLY);
