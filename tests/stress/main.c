@@ -2,7 +2,7 @@
 /*
  * The runner: each test in a process of its own.
  *
- *	--list  --only=PREFIX  --rounds=N  --seconds=S  --seed=S
+ *	--list  --only=PREFIX  --rounds=N  --seconds=S  --seed=S  --patience=S (of the watchdog)
  */
 #include "stress.h"
 
@@ -122,6 +122,8 @@ static bool parse(int argc, char **argv, const char **only, bool *list)
 			opt.seconds = (unsigned)strtoul(value, NULL, 10);
 		else if (option(argv[i], "--seed=", &value))
 			opt.seed = strtoull(value, NULL, 0);
+		else if (option(argv[i], "--patience=", &value))
+			watch_patience = (unsigned)strtoul(value, NULL, 10);
 		else if (strcmp(argv[i], "--list") == 0)
 			*list = true;
 		else
@@ -137,7 +139,7 @@ int main(int argc, char **argv)
 	unsigned passed = 0, bad = 0;
 	opt.seed = (uint64_t)now_ns();
 	if (!parse(argc, argv, &only, &list)) {
-		fprintf(stderr, "usage: %s [--list] [--only=PREFIX] [--rounds=N] [--seconds=S] [--seed=S]\n", argv[0]);
+		fprintf(stderr, "usage: %s [--list] [--only=PREFIX] [--rounds=N] [--seconds=S] [--seed=S] [--patience=S]\n", argv[0]);
 		return 2;
 	}
 	if (!list)

@@ -95,7 +95,7 @@ static void keys_test(const struct test *t)
 
 /* ---- barging: how long the first is passed over ---- */
 
-#define WAITS 200
+#define WAITS 100
 
 static struct {
 	union object obj;
@@ -104,12 +104,18 @@ static struct {
 	int64_t took[WAITS];
 } barge;
 
+static void burn(int64_t ns)
+{
+	int64_t end = now_ns() + ns;
+	while (now_ns() < end)
+		;
+}
+
 static void *hammer(void *arg)
 {
 	while (!atomic_load(&barge.over)) {
 		barging.acquire(&barge.obj, 1, 0, VEZ_FOREVER, NULL);
-		for (volatile int i = 0; i < 20000; i++)
-			;
+		burn(1000000);
 		barging.release(&barge.obj, 1);
 		atomic_fetch_add(&barge.passes, 1);
 	}
@@ -122,31 +128,31 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One thread takes the permit again the moment it has given it back; another waits for it, again and again. The
- * first in the queue is passed over for about a millisecond: generously, the median is below 15 ms and the worst
- * below half a second. Seen to fail: with a PASS_NS of a second. */
+/* One thread holds the permit for a millisecond and takes it again the moment it has given it back; another waits for
+ * it, again and again. The first in the queue is passed over for about a millisecond and a hold; generously, where
+ * other programs run too, nine waits in ten end within 30 ms and all within a second. Seen to fail: with a PATIENCE_NS
+ * of a minute in monitor.c. */
 static void bound_test(const struct test *t)
 {
 	(void)t;
 	barging.init(&barge.obj, 1);
 	watch_object(&barging, &barge.obj);
 	pthread_t hammering = spawn("hammer", hammer, NULL);
-	WAIT_UNTIL(atomic_load(&barge.passes) > 100);
 	for (int i = 0; i < WAITS; i++) {
+		unsigned long passes = atomic_load(&barge.passes);
+		WAIT_UNTIL(atomic_load(&barge.passes) > passes);
 		int64_t start = now_ns();
 		barging.acquire(&barge.obj, 1, 0, VEZ_FOREVER, NULL);
 		barge.took[i] = now_ns() - start;
 		barging.release(&barge.obj, 1);
-		unsigned long passes = atomic_load(&barge.passes);
-		WAIT_UNTIL(atomic_load(&barge.passes) > passes);
 		progress();
 	}
 	atomic_store(&barge.over, true);
 	pthread_join(hammering, NULL);
 	qsort(barge.took, WAITS, sizeof barge.took[0], by_value);
-	int64_t median = barge.took[WAITS / 2], worst = barge.took[WAITS - 1];
-	remark("median %.2f ms, worst %.2f ms", (double)median / 1e6, (double)worst / 1e6);
-	EXPECT(median < 15000000 && worst < 500000000, "the first in the queue waits too long");
+	int64_t most = barge.took[WAITS * 9 / 10], longest = barge.took[WAITS - 1];
+	remark("nine in ten below %.2f ms, longest %.2f ms", (double)most / 1e6, (double)longest / 1e6);
+	EXPECT(most < 30000000 && longest < 1000000000, "the first in the queue is passed over too long");
 }
 
 /* ---- K01: waiting costs no processor time ---- */
@@ -173,13 +179,6 @@ static void *billed_wait(void *arg)
 	*spent = cpu_ns() - start;
 	bill.kind->release(&bill.obj, 1);
 	return NULL;
-}
-
-static void burn(int64_t ns)
-{
-	int64_t end = now_ns() + ns;
-	while (now_ns() < end)
-		;
 }
 
 /* All on one processor: a holder works, eight wait; each is billed less than a millisecond (five under a
