@@ -65,7 +65,8 @@ typedef struct vez_rwlock {
 	vez_room_t upgraders_;
 	vez_room_t returning_;
 	uint64_t tickets_;
-	uint64_t reserved_[3];
+	uint64_t free_;
+	uint64_t reserved_[2];
 } vez_rwlock_t;
 
 VEZ_ASSERT_SIZE_(vez_rwlock_t, 192);
@@ -73,7 +74,7 @@ VEZ_ASSERT_SIZE_(vez_rwlock_t, 192);
 /* A free lock with VEZ_RW_HOARE. All-zero bytes are one, too. */
 #define VEZ_RWLOCK_INITIALIZER \
 	{ VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, VEZ_ROOM_INITIALIZER, VEZ_ROOM_INITIALIZER, \
-	  VEZ_ROOM_INITIALIZER, 0, { 0, 0, 0 } }
+	  VEZ_ROOM_INITIALIZER, 0, 0, { 0, 0 } }
 
 /* Makes a free lock. EINVAL: no such policy. */
 int vez_rwlock_init(vez_rwlock_t *l, unsigned policy);

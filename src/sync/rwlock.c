@@ -17,6 +17,7 @@
  *	bit 62      WRITING      somebody holds it for writing. Anybody
  *	bit 63      UPGRADED     one of the read holds is upgraded. Anybody
  *  readers_, writers_, upgraders_, returning_  the requests behind these bits, in order of arrival; inside
+ *  free_          the word when nobody holds it and nobody waits; constant
  *  tickets_       numbers the requests: a request's value is its ticket, which is its place among all kinds; inside
  * Invariants
  *  W1 WRITING excludes holds and UPGRADED. While UPGRADED, every other hold belongs to a thread that waits, in
@@ -328,20 +329,22 @@ static VEZ__COLD int enter_slow(vez_rwlock_t *l, const struct way *way, vez_dead
 	return rc == EBUSY ? ETIMEDOUT : rc;
 }
 
-/* The fast paths: nobody waits, nobody is inside. Readers that only meet other readers try again. */
+/* The fast paths: nobody waits, nobody is inside. They guess what the word reads when one thread uses the lock: an exchange
+ * need not wait for a load of what the one before it has stored. Readers that only meet other readers try again. */
 static inline bool read_fast(vez_rwlock_t *l)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
-	while (seen < HOLDS && !(seen & (UPGRADERS | VEZ__LOCKED)))
+	uint64_t seen = l->free_;
+	do
 		if (VEZ__LIKELY(vez__cas(&l->monitor_.word_, &seen, seen + HOLD, acquire)))
 			return true;
+	while (seen < HOLDS && !(seen & (UPGRADERS | VEZ__LOCKED)));
 	return false;
 }
 
 static inline bool write_fast(vez_rwlock_t *l)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
-	return seen < HOLD && !(seen & VEZ__LOCKED) && vez__cas(&l->monitor_.word_, &seen, seen + WRITING, acquire);
+	uint64_t seen = l->free_;
+	return vez__cas(&l->monitor_.word_, &seen, seen + WRITING, acquire);
 }
 
 int vez_rwlock_rdlock(vez_rwlock_t *l)
@@ -427,17 +430,18 @@ static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uin
 
 int vez_rwlock_rdunlock(vez_rwlock_t *l)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
-	while (seen >= HOLD && seen < MARKED && !(seen & UPGRADERS))
+	uint64_t seen = l->free_ + HOLD;
+	do
 		if (VEZ__LIKELY(vez__cas(&l->monitor_.word_, &seen, seen - HOLD, release)))
 			return 0;
+	while (seen >= HOLD && seen < MARKED && !(seen & UPGRADERS));
 	return give_back(l, after_rdunlock);
 }
 
 int vez_rwlock_wrunlock(vez_rwlock_t *l)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
-	if (VEZ__LIKELY(seen / HOLD == WRITING / HOLD && vez__cas(&l->monitor_.word_, &seen, seen - WRITING, release)))
+	uint64_t seen = l->free_ + WRITING;
+	if (VEZ__LIKELY(vez__cas(&l->monitor_.word_, &seen, seen - WRITING, release)))
 		return 0;
 	return give_back(l, after_wrunlock);
 }
@@ -538,7 +542,7 @@ int vez_rwlock_init(vez_rwlock_t *l, unsigned policy)
 	if (policy >= sizeof policies / sizeof policies[0])
 		return EINVAL;
 	memset(l, 0, sizeof *l);
-	l->monitor_.word_ = policies[policy];
+	l->monitor_.word_ = l->free_ = policies[policy];
 	return 0;
 }
 
