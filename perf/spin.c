@@ -89,6 +89,19 @@ static bool is_over(const struct pair *p, uint64_t done)
 	return done >= p->ops || (p->end > 0 && done % 16 == 0 && perf_now() > p->end);
 }
 
+static bool is_waiting(void *arg)
+{
+	return vez_sem_waiters(arg) == 1;
+}
+
+/* The other thread, on its processor and asleep until its first permit. */
+static pthread_t second(struct pair *p, void *(*body)(void *arg))
+{
+	pthread_t thread = perf_thread(body, p);
+	perf_until(is_waiting, &p->sems[0]);
+	return thread;
+}
+
 /* ---- pingpong ---- */
 
 static void *answer(void *arg)
@@ -107,7 +120,7 @@ static void *answer(void *arg)
 static uint64_t pingpong(struct pair *p, struct perf_region *region)
 {
 	uint64_t done = 0;
-	pthread_t thread = perf_thread(answer, p);
+	pthread_t thread = second(p, answer);
 	perf_begin(region);
 	for (; !is_over(p, done); done++) {
 		vez_sem_release(&p->sems[0], 1);
@@ -146,7 +159,7 @@ static void *take_turns_too(void *arg)
 static uint64_t share(struct pair *p, struct perf_region *region)
 {
 	void *theirs;
-	pthread_t thread = perf_thread(take_turns_too, p);
+	pthread_t thread = second(p, take_turns_too);
 	perf_begin(region);
 	vez_sem_release(&p->sems[0], 1);
 	uint64_t mine = take_turns(p);
