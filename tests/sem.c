@@ -266,7 +266,9 @@ Test(sem, SEM_22_ALL_05_who_names_no_token_keeps_waiting)
 		struct acquire a = ACQUIRE(&s, 1, v->form);
 		acquire_start(&a);
 		vez_cancel_fire(&a.own);
+		vez_cancel_fire(a.self);
 		EXPECT(acquire_blocked(&a));
+		EXPECT(vez_cancel_fired(a.self));
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
 		EXPECT_EQ(acquire_join(&a), 0);
 		EXPECT(vez_cancel_fired(&a.own));

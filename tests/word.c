@@ -246,7 +246,7 @@ Test(word, I02_announcing_and_publishing_at_once)
 	}
 }
 
-/* Seen to fail: publish_in that does not move the turn on before it wakes. */
+/* Seen to fail: publish_in that wakes one. */
 Test(word, ALL_a_cohort_is_woken_by_one_call)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -263,5 +263,39 @@ Test(word, ALL_a_cohort_is_woken_by_one_call)
 			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
 		}
 		EXPECT_EQ(inject_wakes(), 1);
+	}
+}
+
+static struct gate before_wait;
+
+static void stop_before_wait(uint32_t *word)
+{
+	(void)word;
+	inject_before_wait(NULL);
+	gate_pass(&before_wait);
+}
+
+/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, with a cohort or without. Seen to fail:
+ * publish_in that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
+Test(word, I02_published_between_the_look_and_the_sleep)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		for (int cohort = 0; cohort < 2; cohort++) {
+			uint32_t word = 0, *turn = cohort ? vez__word_cohort(&word) : NULL;
+			struct sleeper s = { .word = &word, .cohort = turn, .until = VEZ__DONE, .deadline = VEZ_FOREVER };
+			gate_init(&before_wait);
+			inject_before_wait(stop_before_wait);
+			thread_start(&s.thread, sleep_until, &s);
+			gate_await(&before_wait, 1);
+			EXPECT_EQ(word, VEZ__PARKED);
+			if (cohort)
+				vez__word_publish_in(&word, no_next, turn);
+			else
+				vez__word_publish(&word, no_next);
+			gate_open(&before_wait);
+			thread_join(&s.thread);
+			EXPECT_EQ(s.seen & VEZ__DONE, VEZ__DONE);
+			EXPECT_EQ(inject_wakes(), cohort + 1);
+		}
 	}
 }

@@ -40,6 +40,7 @@ int acquire_as(enum form form, vez_sem_t *s, uint32_t n, vez_cancel_t *token)
 static void run(void *arg)
 {
 	struct acquire *a = arg;
+	a->self = vez_cancel_self();
 	errno = UNTOUCHED;
 	a->rc = call(a, a->token ? a->token : &a->own);
 	a->errno_after = errno;

@@ -17,6 +17,7 @@ struct acquire {
 	vez_deadline_t deadline;  /* of the forms with one; 0: an hour ahead */
 	vez_cancel_t *token;      /* of the forms with one; NULL: own */
 	vez_cancel_t own;
+	vez_cancel_t *self;       /* its thread's token, which no form names */
 	int rc;
 	int errno_after;
 	unsigned waits;           /* how often it asked the kernel to sleep */
