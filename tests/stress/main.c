@@ -24,12 +24,6 @@ static const struct test *const groups[] = { watch_tests, race_tests, lifetime_t
 
 #if defined(UNDER_TSAN)
 #define SLOWER 20
-/* The test that forks while threads run makes threads in the child. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-	return "die_after_fork=0";
-}
 #elif defined(UNDER_ASAN)
 #define SLOWER 10
 #else
@@ -139,7 +133,8 @@ int main(int argc, char **argv)
 	unsigned passed = 0, bad = 0;
 	opt.seed = (uint64_t)now_ns();
 	if (!parse(argc, argv, &only, &list)) {
-		fprintf(stderr, "usage: %s [--list] [--only=PREFIX] [--rounds=N] [--seconds=S] [--seed=S] [--patience=S]\n", argv[0]);
+		fprintf(stderr, "usage: %s [--list] [--only=PREFIX] [--rounds=N] [--seconds=S] [--seed=S] [--patience=S]\n",
+			argv[0]);
 		return 2;
 	}
 	if (!list)

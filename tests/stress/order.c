@@ -130,7 +130,7 @@ static int by_value(const void *a, const void *b)
 
 /* One thread holds the permit for a millisecond and takes it again the moment it has given it back; another waits for
  * it, again and again. The first in the queue is passed over for about a millisecond and a hold; generously, where
- * other programs run too, nine waits in ten end within 30 ms and all within a second. Seen to fail: with a PATIENCE_NS
+ * other programs run too, nine waits in ten end within 60 ms and all within 200 ms. Seen to fail: with a PATIENCE_NS
  * of a minute in monitor.c. */
 static void bound_test(const struct test *t)
 {
@@ -152,7 +152,9 @@ static void bound_test(const struct test *t)
 	qsort(barge.took, WAITS, sizeof barge.took[0], by_value);
 	int64_t most = barge.took[WAITS * 9 / 10], longest = barge.took[WAITS - 1];
 	remark("nine in ten below %.2f ms, longest %.2f ms", (double)most / 1e6, (double)longest / 1e6);
-	EXPECT(most < 30000000 && longest < 1000000000, "the first in the queue is passed over too long");
+#if !defined(UNDER_TSAN) && !defined(UNDER_ASAN)
+	EXPECT(most < 60000000 && longest < 200000000, "the first in the queue is passed over too long");
+#endif
 }
 
 /* ---- K01: waiting costs no processor time ---- */
