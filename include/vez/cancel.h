@@ -13,7 +13,10 @@
  *
  * Ordering: everything before the firing happens before the return of a wait that it ended, and before everything after
  * a vez_cancel_fired that says true.
- * Lifetime: a token must outlive every wait that names it. It may be discarded as soon as those have returned, though a
+ * A token can have children, which fire with it, and hooks: functions that a firing calls. A fire first ends every wait, of the
+ * token and of its descendants, and then runs their hooks on the firing thread, the oldest of each token first, with no vez
+ * lock held.
+ * Lifetime: a token must outlive every wait that names it. It may be destroyed as soon as those have returned, though a
  * fire that ended them has not.
  * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests that it
  * ends, and would wait for itself. Leave first.
@@ -31,16 +34,39 @@ typedef struct vez_cancel {
 	uint64_t lock_;
 	uintptr_t arrivals_;
 	void *enlisted_[2];
-	uint64_t reserved_[12];
+	void *hooks_[2];
+	void *children_[2];
+	void *sibling_[2];
+	struct vez_cancel *parent_;
+	uint64_t busy_;
+	uint64_t reserved_[4];
 } vez_cancel_t;
+
+/* A function that a firing calls. Its memory is the caller's, and vez's from vez_cancel_attach until it begins to run or is
+ * detached. */
+typedef struct vez_cancel_hook {
+	void *link_[2];
+	void (*fn_)(void *arg);
+	void *arg_;
+	vez_cancel_t *token_;
+} vez_cancel_hook_t;
+
+VEZ_ASSERT_SIZE_(vez_cancel_hook_t, 40);
 
 VEZ_ASSERT_SIZE_(vez_cancel_t, 128);
 
 /* A token that is not fired. All-zero bytes are one, too. */
-#define VEZ_CANCEL_INITIALIZER { 0, 0, { 0, 0 }, { 0 } }
+#define VEZ_CANCEL_INITIALIZER { 0, 0, { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, { 0, 0, 0, 0 } }
 
 /* Makes a token that is not fired. */
 void vez_cancel_init(vez_cancel_t *c);
+
+/* Makes a token that fires with its parent, and may fire alone. If the parent is fired, it is fired, too. 0. */
+int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent);
+
+/* EBUSY, and nothing has changed, while a wait or a request names it, or it has hooks, or one of them runs. Its children become
+ * its parent's. */
+int vez_cancel_destroy(vez_cancel_t *c);
 
 /* Fires the token: ends every wait that names it. Firing a fired token does nothing. Any thread. */
 void vez_cancel_fire(vez_cancel_t *c);
@@ -48,11 +74,23 @@ void vez_cancel_fire(vez_cancel_t *c);
 /* Whether it is fired. Any thread, signal handlers included. */
 bool vez_cancel_fired(const vez_cancel_t *c);
 
-/* Re-arms the token; says whether it was fired. Waits that the firing ended stay ended. */
+/* Re-arms this token alone; says whether it was fired. Waits that the firing ended stay ended. */
 bool vez_cancel_clear(vez_cancel_t *c);
 
 /* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. */
 vez_cancel_t *vez_cancel_self(void);
+
+/* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and fn(arg) has
+ * been called by this call. Once it began, vez does not touch the hook again, so that fn may free it or attach it anew. */
+int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *arg), void *arg);
+
+/* Detaches the hook. 0: it has not run and never will. EALREADY: it ran, and has returned: if it is running, this waits until
+ * it has; but called from inside the hook itself, it returns at once. Two hooks that detach each other with this wait for
+ * ever, and so does who holds a lock that the hook needs: use the next one there. */
+int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
+
+/* The same without waiting. EALREADY: it has run, or is running. */
+int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
 VEZ_END_DECLS_
 

@@ -1,25 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancellation tokens: the part that blocking waits need.
+ * Cancellation tokens.
  *
  * State
  *  arrivals_  bit 0 FIRED; the rest: a stack of requests that enlisted since the list was last put in order (links: the
  *             request's enlisted_[0]). Pushed by anybody, taken whole by the one inside the lock. Empty while FIRED.
  *  lock_      the short lock of enlisted_
  *  enlisted_  the other requests that wait with this token, oldest first
+ *  parent_, children_, sibling_, hooks_   its family and the hooks that are attached, oldest first; inside kin
+ *  busy_      its hooks: attached, owed by a fire, or running; inside kin
+ *  kin        one monitor for the families and hooks of all tokens; its room holds those who wait for a running hook
+ *  running    the hooks that run now, each on the stack of who runs it; inside kin
  * Invariants
  *  T1 a request is on the stack or the list from vez__cancel_enlist until it is taken off: by the fire that is to end it, under
  *     the lock, which then clears the request's cancel_; or by its own thread after it was settled.
  *  T2 so a request seen under the lock is alive; and one that a fire took off is alive until that fire completes it.
  *  T3 the lock is innermost: nothing is entered, woken or called inside it. Enlisting takes no lock at all, so that it may
- *     happen inside a monitor.
+ *     happen inside a monitor. The order is: kin, then the lock of one token.
+ *  T4 a hook is in exactly one list: its token's, or that of the fire that owes it; or it runs, or has run, and then only
+ *     its address is used.
+ *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
  * Ordering
  *  the push in vez__cancel_enlist (release) pairs with the exchange in arrivals_take (acquire): the request's fields.
- *  the exchange to FIRED in vez_cancel_fire (release) pairs with the loads in vez_cancel_fired and vez_cancel_clear (acquire).
+ *  the exchange to FIRED in arrivals_take (release) pairs with the loads in vez_cancel_fired and vez_cancel_clear (acquire).
  *  An enlisting and a firing meet on arrivals_: either the push comes first and the fire takes it, or it is refused.
- * Progress: enlisting is lock-free; a fire is linear in the requests it ends, and each leaves its room in constant time.
- * Lifetime: the fire's last touch of the token is leaving the lock; then it ends the requests, one by one. A wait that it ended
- *  does not touch the token again (cancel_ is clear), so the token may go as soon as that wait returns.
+ * Progress: enlisting is lock-free; a fire is linear in the family and the requests it ends, and each leaves its room in
+ *  constant time. One fire does not wait for another's hooks.
+ * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one. A wait that it
+ *  ended does not touch the token again (cancel_ is clear), so the token may go as soon as that wait returns. A token with
+ *  hooks stays until the last has run (busy_).
  * Sources: the linked-list stack of R. K. Treiber (1986), here only ever emptied whole; the token: cooperative cancellation
  *  as in Java's interruption and .NET's CancellationToken.
  */
@@ -29,6 +38,7 @@
 #include <string.h>
 #include <urcu/list.h>
 
+#include "../futex/self.h"
 #include "../futex/sys.h"
 #include "engine.h"
 
@@ -106,19 +116,243 @@ static void claim_all(vez_cancel_t *c, struct cds_list_head *claimed)
 	}
 }
 
+/* ---- families and hooks ---- */
+
+static vez_monitor_t kin = VEZ_MONITOR_INITIALIZER(NULL);
+static vez_room_t detaching = VEZ_ROOM_INITIALIZER;
+
+/* A hook that runs. */
+struct run {
+	struct run *next;
+	const vez_cancel_hook_t *hook;
+	uint64_t runner;
+};
+static struct run *running;
+
+static struct cds_list_head *as_list(void **links)
+{
+	struct cds_list_head *list = (struct cds_list_head *)links;
+	if (!list->next)
+		CDS_INIT_LIST_HEAD(list);
+	return list;
+}
+
+static struct vez_cancel *token_at(struct cds_list_head *sibling)
+{
+	return (vez_cancel_t *)((char *)sibling - offsetof(vez_cancel_t, sibling_));
+}
+
+static vez_cancel_hook_t *hook_at(struct cds_list_head *link)
+{
+	return (vez_cancel_hook_t *)((char *)link - offsetof(vez_cancel_hook_t, link_));
+}
+
+static void adopt(vez_cancel_t *parent, vez_cancel_t *child)
+{
+	child->parent_ = parent;
+	cds_list_add_tail((struct cds_list_head *)child->sibling_, as_list(parent->children_));
+}
+
+/* The next of root's family after c, parents before children; NULL: that was the last. */
+static vez_cancel_t *next_of_family(vez_cancel_t *root, vez_cancel_t *c)
+{
+	struct cds_list_head *children = as_list(c->children_);
+	if (!cds_list_empty(children))
+		return token_at(children->next);
+	for (; c != root; c = c->parent_) {
+		struct cds_list_head *next = ((struct cds_list_head *)c->sibling_)->next;
+		if (next != as_list(c->parent_->children_))
+			return token_at(next);
+	}
+	return NULL;
+}
+
+/* What a fire has marked, and now has to do. */
+struct fire {
+	struct cds_list_head waits;
+	struct cds_list_head hooks;
+};
+
+/* Inside kin. */
+static void mark(vez_cancel_t *c, struct fire *fire)
+{
+	vez__lock_enter(&c->lock_);
+	bool fired = arrivals_take(c, FIRED);
+	if (!fired)
+		claim_all(c, &fire->waits);
+	vez__lock_exit(&c->lock_);
+	if (!fired) {
+		struct cds_list_head *hooks = as_list(c->hooks_);
+		cds_list_splice(hooks, fire->hooks.prev);
+		CDS_INIT_LIST_HEAD(hooks);
+	}
+}
+
+static vez_request_t *waits_for(const vez_cancel_hook_t *hook)
+{
+	vez_request_t *r = vez_room_first(&detaching);
+	while (r && vez_request_ptr(r) != hook)
+		r = vez_room_next(&detaching, r);
+	return r;
+}
+
+/* Inside kin: the hook of this run has returned. */
+static void end_run(struct run *run, vez_cancel_t *c)
+{
+	struct run **link = &running;
+	while (*link != run)
+		link = &(*link)->next;
+	*link = run->next;
+	c->busy_--;
+	for (vez_request_t *r; (r = waits_for(run->hook));)
+		vez_monitor_settle(&kin, r, 0);
+}
+
+static void run_hooks(struct fire *fire)
+{
+	vez_monitor_enter(&kin);
+	while (!cds_list_empty(&fire->hooks)) {
+		vez_cancel_hook_t *h = hook_at(fire->hooks.next);
+		vez_cancel_t *c = h->token_;
+		void (*fn)(void *) = h->fn_;
+		void *arg = h->arg_;
+		struct run run = { running, h, vez__self() };
+		cds_list_del((struct cds_list_head *)h->link_);
+		h->token_ = NULL;
+		running = &run;
+		vez_monitor_exit(&kin);
+		fn(arg);
+		vez_monitor_enter(&kin);
+		end_run(&run, c);
+	}
+	vez_monitor_exit(&kin);
+}
+
 void vez_cancel_fire(vez_cancel_t *c)
 {
-	struct cds_list_head claimed, *link, *next;
-	CDS_INIT_LIST_HEAD(&claimed);
+	struct cds_list_head *link, *next;
+	struct fire fire;
 	if (vez_cancel_fired(c))
 		return;
-	vez__lock_enter(&c->lock_);
-	if (!arrivals_take(c, FIRED))
-		claim_all(c, &claimed);
-	vez__lock_exit(&c->lock_);
-	cds_list_for_each_safe(link, next, &claimed)
+	CDS_INIT_LIST_HEAD(&fire.waits);
+	CDS_INIT_LIST_HEAD(&fire.hooks);
+	vez_monitor_enter(&kin);
+	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
+		mark(t, &fire);
+	vez_monitor_exit(&kin);
+	cds_list_for_each_safe(link, next, &fire.waits)
 		vez__request_cancel_fired(request_at(link));
+	if (!cds_list_empty(&fire.hooks))
+		run_hooks(&fire);
 }
+
+int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
+{
+	vez_monitor_enter(&kin);
+	bool fired = vez_cancel_fired(c);
+	h->token_ = NULL;
+	if (!fired) {
+		h->fn_ = fn;
+		h->arg_ = arg;
+		h->token_ = c;
+		cds_list_add_tail((struct cds_list_head *)h->link_, as_list(c->hooks_));
+		c->busy_++;
+	}
+	vez_monitor_exit(&kin);
+	if (!fired)
+		return 0;
+	fn(arg);
+	return EALREADY;
+}
+
+static struct run *run_of(const vez_cancel_hook_t *h)
+{
+	struct run *run = running;
+	while (run && run->hook != h)
+		run = run->next;
+	return run;
+}
+
+/* Inside kin: whether h was attached, and is no more. A hook that runs may be gone: only its address is used. */
+static bool take_off(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	if (run_of(h) || h->token_ != c)
+		return false;
+	cds_list_del((struct cds_list_head *)h->link_);
+	h->token_ = NULL;
+	c->busy_--;
+	return true;
+}
+
+int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	vez_monitor_enter(&kin);
+	bool taken = take_off(c, h);
+	vez_monitor_exit(&kin);
+	return taken ? 0 : EALREADY;
+}
+
+int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	vez_request_t r = VEZ_REQUEST_INITIALIZER;
+	vez_monitor_enter(&kin);
+	bool taken = take_off(c, h);
+	const struct run *run = run_of(h);
+	if (run && run->runner != vez__self()) {
+		vez_request_set_value(&r, h, 0);
+		vez_monitor_wait(&kin, &detaching, &r, VEZ_FOREVER, NULL);
+		return EALREADY;
+	}
+	vez_monitor_exit(&kin);
+	return taken ? 0 : EALREADY;
+}
+
+/* Inside kin: whether a request is enlisted. */
+static bool has_waits(vez_cancel_t *c)
+{
+	vez__lock_enter(&c->lock_);
+	bool has = (vez__load(&c->arrivals_, relaxed) & ~FIRED) || !cds_list_empty(list_of(c));
+	vez__lock_exit(&c->lock_);
+	return has;
+}
+
+static void leave_family(vez_cancel_t *c)
+{
+	struct cds_list_head *link, *next;
+	cds_list_for_each_safe(link, next, as_list(c->children_)) {
+		vez_cancel_t *child = token_at(link);
+		cds_list_del(link);
+		child->parent_ = NULL;
+		if (c->parent_)
+			adopt(c->parent_, child);
+	}
+	if (c->parent_)
+		cds_list_del((struct cds_list_head *)c->sibling_);
+	c->parent_ = NULL;
+}
+
+int vez_cancel_destroy(vez_cancel_t *c)
+{
+	vez_monitor_enter(&kin);
+	bool used = c->busy_ > 0 || has_waits(c);
+	if (!used)
+		leave_family(c);
+	vez_monitor_exit(&kin);
+	return used ? EBUSY : 0;
+}
+
+int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent)
+{
+	vez_cancel_init(child);
+	vez_monitor_enter(&kin);
+	adopt(parent, child);
+	if (vez_cancel_fired(parent))
+		child->arrivals_ = FIRED;
+	vez_monitor_exit(&kin);
+	return 0;
+}
+
+/* ---- the flag ---- */
 
 bool vez_cancel_fired(const vez_cancel_t *c)
 {
