@@ -302,7 +302,9 @@ static bool come_in(vez_request_t *r, bool expired)
 	bool kept = r->state_ & KEPT;
 	if (kept)
 		vez__word_keep(&r->word_);
-	bool stays = kept || (!vez__request_settled(r) && !expired && vez__word_stay(&r->word_));
+	/* Its deadline may have passed just before it was moved here and poked. */
+	bool ends = expired && !(vez__load(&r->word_, relaxed) & VEZ__DEAF);
+	bool stays = kept || (!vez__request_settled(r) && !ends && vez__word_stay(&r->word_));
 	if (!stays) {
 		bool fired = vez__load(&r->word_, relaxed) & VEZ__FIRED;
 		if (!vez__request_settled(r))
