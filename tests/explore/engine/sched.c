@@ -17,10 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "src/futex/spin.h"
 
 #define STEPS_MOST 4000
+#define TICK_US 200000
+#define TICKS_MOST 5
 
 enum action { GO, TIMEOUT, STRAY, INTERRUPT, SIGNAL, FLUSH };
 
@@ -37,6 +40,7 @@ static void *outside;
 static enum ending ended;
 static char tls_fresh[TLS_MOST];
 static unsigned default_spin;
+static unsigned schedules_begun;
 
 uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -70,17 +74,38 @@ static void on_crash(int signo)
 	fail("crash", "%s", strsignal(signo));
 }
 
+/* So is a loop that never comes to a step: the same schedule has run for a while. */
+static void on_tick(int signo)
+{
+	static unsigned seen, ticks;
+	(void)signo;
+	ticks = seen == schedules_begun ? ticks + 1 : 0;
+	seen = schedules_begun;
+	if (ticks < TICKS_MOST || self == threads)
+		return;
+	ticks = 0;
+	fail("livelock", "a loop without a step");
+}
+
+static void handle(int signo, void (*handler)(int))
+{
+	struct sigaction sa;
+	memset(&sa, 0, sizeof sa);
+	sa.sa_handler = handler;
+	sa.sa_flags = SA_NODEFER | SA_ONSTACK | SA_RESTART;
+	sigaction(signo, &sa, NULL);
+}
+
 static void catch_crashes(void)
 {
 	static char stack[STACK_SIZE];
 	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
-	struct sigaction sa;
-	memset(&sa, 0, sizeof sa);
-	sa.sa_handler = on_crash;
-	sa.sa_flags = SA_NODEFER | SA_ONSTACK;
+	struct itimerval tick = { { 0, TICK_US }, { 0, TICK_US } };
 	sigaltstack(&alternate, NULL);
-	sigaction(SIGSEGV, &sa, NULL);
-	sigaction(SIGBUS, &sa, NULL);
+	handle(SIGSEGV, on_crash);
+	handle(SIGBUS, on_crash);
+	handle(SIGVTALRM, on_tick);
+	setitimer(ITIMER_VIRTUAL, &tick, NULL);
 }
 
 static void init(void)
@@ -423,6 +448,7 @@ static enum ending run_threads(void)
 enum ending run_schedule(void)
 {
 	init();
+	schedules_begun++;
 	memory_reset();
 	names_reset();
 	step = 0;
