@@ -258,6 +258,28 @@ Test(sem, SEM_20_fire_ends_a_timed_acquire_far_from_its_limit)
 	}
 }
 
+static vez_cancel_t *fired_meanwhile;
+
+static void fire_meanwhile(void)
+{
+	vez_cancel_fire(fired_meanwhile);
+}
+
+/* Seen to fail: enlist that pushes on a fired token: the wait never ends. */
+Test(sem, TOK_13_fired_between_the_check_and_the_queue)
+{
+	EACH_VARIANT(v, WITH_TOKEN | WITH_DEADLINE) {
+		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+		vez_sem_t s = make(0, 0, v->flags);
+		vez_deadline_t limit = vez_after_ms(10000);
+		fired_meanwhile = &token;
+		inject_before_now(fire_meanwhile);
+		EXPECT_EQ(vez_sem_acquire_key(&s, 1, 0, limit, &token), ECANCELED);
+		EXPECT(vez_cancel_fired(&token));
+		EXPECT_QUIET(&s, 0);
+	}
+}
+
 /* Seen to fail: an acquire without a token that takes the thread's own. */
 Test(sem, SEM_22_ALL_05_who_names_no_token_keeps_waiting)
 {
@@ -651,13 +673,13 @@ Test(sem, ALL_barging_passes_the_first_for_a_millisecond)
 		vez_sem_t s = make(1, 0, VEZ_BARGING);
 		inject_clock(NOON);
 		struct acquire big = { .sem = &s, .n = 2, .form = v->form, .deadline = VEZ_FOREVER };
-		struct acquire small = { .sem = &s, .n = 1, .form = v->form, .deadline = VEZ_FOREVER };
+		struct acquire next = { .sem = &s, .n = 2, .form = v->form, .deadline = VEZ_FOREVER };
 		acquire_start(&big);
 		for (int64_t passed = 0; passed < MS; passed += MS / 4) {
 			inject_clock(NOON + passed);
 			EXPECT_EQ(vez_sem_try_acquire(&s, 1), 0);
 			EXPECT_EQ(vez_sem_release(&s, 1), 0);
-			EXPECT_EQ(acquire_as(v->form, &s, 1, &small.own), 0);
+			EXPECT_EQ(acquire_as(v->form, &s, 1, &next.own), 0);
 			EXPECT_EQ(vez_sem_release(&s, 1), 0);
 			EXPECT(acquire_blocked(&big));
 		}
@@ -666,14 +688,37 @@ Test(sem, ALL_barging_passes_the_first_for_a_millisecond)
 		EXPECT(acquire_blocked(&big));
 		EXPECT_EQ(vez_sem_try_acquire(&s, 1), EBUSY);
 		EXPECT_EQ(vez_sem_acquire_until(&s, 1, VEZ_NOW, NULL), ETIMEDOUT);
-		acquire_start(&small);
-		EXPECT(acquire_blocked(&small));
+		acquire_start(&next);
+		EXPECT(acquire_blocked(&next));
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
 		EXPECT_EQ(acquire_join(&big), 0);
-		EXPECT(acquire_blocked(&small));
-		EXPECT_EQ(vez_sem_release(&s, 2), 0);
-		EXPECT_EQ(acquire_join(&small), 0);
+		EXPECT(acquire_blocked(&next));
+		EXPECT_EQ(vez_sem_release(&s, 1), 0);
+		/* The next one is passed over in its turn. */
 		EXPECT_EQ(vez_sem_try_acquire(&s, 1), 0);
+		EXPECT_EQ(vez_sem_release(&s, 2), 0);
+		EXPECT_EQ(acquire_join(&next), 0);
+		EXPECT_QUIET(&s, 0);
+	}
+}
+
+/* Seen to fail: come_in that says ETIMEDOUT to all who leave. */
+Test(sem, ALL_barging_who_was_told_to_look_and_then_cancelled)
+{
+	EACH_VARIANT(v, WITH_TOKEN) {
+		if (!v->flags)
+			continue;
+		vez_sem_t s = make(0, 0, VEZ_BARGING);
+		struct acquire a = ACQUIRE(&s, 1, v->form);
+		acquire_start(&a);
+		acquire_await_parked(&a);
+		thread_freeze(&a.thread);
+		EXPECT_EQ(vez_sem_release(&s, 1), 0);
+		EXPECT_EQ(vez_sem_try_acquire(&s, 1), 0);
+		vez_cancel_fire(&a.own);
+		EXPECT(vez_cancel_clear(&a.own));
+		thread_thaw(&a.thread);
+		EXPECT_EQ(acquire_join(&a), ECANCELED);
 		EXPECT_QUIET(&s, 0);
 	}
 }
@@ -767,10 +812,12 @@ Test(sem, A14_as_much_again_for_a_waiter_of_the_maximum)
 		acquire_start(&a);
 		acquire_start(&b);
 		EXPECT(acquire_blocked(&b));
-		EXPECT_EQ(vez_sem_release(&s, 2 * MAX), 0);
+		EXPECT_EQ(vez_sem_release(&s, MAX - 1), 0);
+		/* Three times the maximum: more than the word holds at once. */
+		EXPECT_EQ(vez_sem_release(&s, UINT32_MAX), 0);
 		EXPECT_EQ(acquire_join(&a), 0);
 		EXPECT_EQ(acquire_join(&b), 0);
-		EXPECT_QUIET(&s, 0);
+		EXPECT_QUIET(&s, MAX);
 	}
 }
 
@@ -788,7 +835,7 @@ static void race_to_release(void *arg)
 	r->rc = vez_sem_release(r->sem, 1);
 }
 
-/* Seen to fail: release that checks first and adds unconditionally. */
+/* Seen to fail: overflow that is compared with max + 1. */
 Test(sem, A14_of_four_racing_releases_two_fit)
 {
 	for (int round = 0; round < 300; round++) {
@@ -811,6 +858,68 @@ Test(sem, A14_of_four_racing_releases_two_fit)
 		}
 		EXPECT_EQ(fitted, 2);
 		EXPECT_QUIET(&s, MAX);
+	}
+}
+
+struct contender {
+	struct thread thread;
+	vez_sem_t *sem;
+	int *in_use;
+	long given;
+	long taken;
+	bool wrong;
+};
+
+/* Adds and takes one permit of at most one. */
+static void add_and_take(void *arg)
+{
+	struct contender *c = arg;
+	for (int i = 0; i < 100000; i++) {
+		int rc = vez_sem_release(c->sem, 1);
+		c->given += rc == 0;
+		c->wrong |= (rc != 0 && rc != EOVERFLOW) || vez_sem_permits(c->sem) > 1;
+		c->taken += vez_sem_try_acquire(c->sem, 1) == 0;
+	}
+}
+
+/* Uses the one permit there is. */
+static void take_and_return(void *arg)
+{
+	struct contender *c = arg;
+	for (int i = 0; i < 100000; i++) {
+		if ((i % 2 ? vez_sem_try_acquire(c->sem, 1) : vez_sem_acquire(c->sem, 1)) != 0)
+			continue;
+		c->wrong |= ADD(c->in_use, 1) != 1;
+		ADD(c->in_use, -1);
+		c->wrong |= vez_sem_release(c->sem, 1) != 0;
+	}
+}
+
+static long contend(unsigned flags, uint32_t permits, void (*run)(void *))
+{
+	int uses = 0;
+	vez_sem_t s = make(permits, 1, flags);
+	struct contender c[2];
+	for (int i = 0; i < 2; i++) {
+		c[i] = (struct contender){ .sem = &s, .in_use = &uses };
+		thread_start(&c[i].thread, run, &c[i]);
+	}
+	long left = permits;
+	for (int i = 0; i < 2; i++) {
+		thread_join(&c[i].thread);
+		EXPECT(!c[i].wrong);
+		left += c[i].given - c[i].taken;
+	}
+	EXPECT_QUIET(&s, left);
+	return left;
+}
+
+/* Seen to fail: a release that checks and then adds; attempts that load and then store. */
+Test(sem, A14_one_permit_is_never_two)
+{
+	for (unsigned flags = 0; flags <= VEZ_BARGING; flags++) {
+		EXPECT(contend(flags, 0, add_and_take) <= 1);
+		EXPECT_EQ(contend(flags, 1, take_and_return), 1);
 	}
 }
 
@@ -1808,7 +1917,7 @@ static void run_batches(void *arg)
 	}
 }
 
-/* Seen to fail: attempts that load and store instead of exchanging. */
+/* Seen to fail: acquire_fast that takes one permit whatever n is. */
 Test(sem, SEM_53_batches_never_exceed_the_permits)
 {
 	for (unsigned flags = 0; flags <= VEZ_BARGING; flags++) {

@@ -23,6 +23,7 @@ static struct {
 	uintptr_t log[LOG_LENGTH];
 	void (*before_wait)(uint32_t *word);
 	void (*before_wake)(uint32_t *word);
+	void (*before_now)(void);
 	unsigned drops;
 	int64_t clock;
 	int cpus;
@@ -76,6 +77,11 @@ void inject_before_wait(void (*hook)(uint32_t *word))
 void inject_before_wake(void (*hook)(uint32_t *word))
 {
 	STORE(&now.before_wake, hook);
+}
+
+void inject_before_now(void (*hook)(void))
+{
+	STORE(&now.before_now, hook);
 }
 
 void inject_drop_wakes(unsigned count)
@@ -164,6 +170,11 @@ int __wrap_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t va
 int64_t __wrap_vez__sys_now(void)
 {
 	int64_t clock = LOAD(&now.clock);
+	void (*hook)(void) = LOAD(&now.before_now);
+	if (hook) {
+		STORE(&now.before_now, NULL);
+		hook();
+	}
 	return clock ? clock : __real_vez__sys_now();
 }
 

@@ -35,6 +35,8 @@ uintptr_t inject_woken(unsigned i);
 /* Called before the library makes the call; NULL: nothing. The word may be gone when a wake is asked. */
 void inject_before_wait(void (*hook)(uint32_t *word));
 void inject_before_wake(void (*hook)(uint32_t *word));
+/* Called once, when the library next asks for the time. */
+void inject_before_now(void (*hook)(void));
 
 /* The next this many wakes are lost. */
 void inject_drop_wakes(unsigned count);
