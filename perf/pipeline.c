@@ -10,8 +10,8 @@
  * These guards, and the bodies that change the state, are written once; perf/lib/stage.h has the ways to carry them
  * out. An operation is a block.
  *
- * The output is checked with gzip -t, and compared with the input. Seen to fail: a condition waited for with "if" instead
- * of "while" cuts the output short; a writer that takes a neighbouring slot writes what gzip refuses.
+ * The output is checked with gzip -t, and compared with the input. Seen to fail: a condition waited for with "if"
+ * instead of "while" cuts the output short; a writer that takes a neighbouring slot writes what gzip refuses.
  */
 #include <fcntl.h>
 #include <stdio.h>
