@@ -62,7 +62,8 @@ int vez_sem_destroy(vez_sem_t *s);
  * nothing and does not wait. */
 int vez_sem_acquire(vez_sem_t *s, uint32_t n);
 
-/* Takes n permits if that is possible without waiting, or EBUSY. Honours the queue. Makes no system call. */
+/* Takes n permits if that is possible without waiting, or EBUSY. Honours the queue. Makes no system call; but where keys or
+ * barging decide, and another call is inside at that moment, it waits until that has left. */
 int vez_sem_try_acquire(vez_sem_t *s, uint32_t n);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
@@ -72,7 +73,8 @@ int vez_sem_acquire_until(vez_sem_t *s, uint32_t n, vez_deadline_t deadline, vez
 int vez_sem_acquire_key(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel);
 
 /* Gives n permits back, or adds them; any thread, signal handlers included; never waits. EOVERFLOW, and nothing has
- * changed, if more than the maximum would be free; what waiting requests take at once does not count. */
+ * changed, if more than the maximum would be free; what waiting requests take at once does not count (of that, no more than
+ * 16,777,215 permits while another call is inside at the same moment). */
 int vez_sem_release(vez_sem_t *s, uint32_t n);
 
 /* The permits that nobody holds. Where requests wait, that is what does not suffice for the first of them. */

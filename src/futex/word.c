@@ -101,14 +101,32 @@ bool vez__word_look(uint32_t *word)
 	return come(word, VEZ__SETTLED | VEZ__DONE);
 }
 
+static bool fired(uint32_t seen)
+{
+	return (seen & VEZ__FIRED) && !(seen & VEZ__DEAF);
+}
+
+bool vez__word_decide(uint32_t *word)
+{
+	uint32_t seen = vez__load(word, relaxed);
+	while (!vez__cas(word, &seen, fired(seen) ? seen & ~VEZ__COMING : seen | VEZ__SETTLED, relaxed))
+		;
+	return !fired(seen);
+}
+
 bool vez__word_stay(uint32_t *word)
 {
 	uint32_t seen = vez__load(word, relaxed);
 	do {
-		if ((seen & VEZ__FIRED) && !(seen & VEZ__DEAF))
+		if (fired(seen))
 			return false;
-	} while (!vez__cas(word, &seen, seen & ~VEZ__COMING, relaxed));
+	} while (!vez__cas(word, &seen, seen & ~(VEZ__COMING | VEZ__SETTLED), relaxed));
 	return true;
+}
+
+void vez__word_go_back(uint32_t *word)
+{
+	vez__fetch_and(word, ~VEZ__COMING, relaxed);
 }
 
 bool vez__word_poke(uint32_t *word, bool *wake)
@@ -132,11 +150,15 @@ bool vez__word_deafen(uint32_t *word)
 	return true;
 }
 
-void vez__word_keep(uint32_t *word)
+void vez__word_keep(uint32_t *word, bool own)
 {
 	uint32_t seen = vez__load(word, relaxed);
-	while (!vez__cas(word, &seen, (seen | VEZ__DEAF) & ~VEZ__COMING, relaxed))
-		;
+	uint32_t next;
+	do {
+		next = own && fired(seen) ? seen : seen | VEZ__DEAF;
+		if (own)
+			next &= ~VEZ__COMING;
+	} while (!vez__cas(word, &seen, next, relaxed));
 }
 
 void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))

@@ -2,12 +2,12 @@
 /*
  * The request word: what one waiting thread sleeps on.
  *
- *	bit 0  SETTLED  the result is decided. Set inside the monitor by who settles.
- *	bit 1  COMING   the request's own thread will enter the monitor: its deadline has passed, or it was poked to look again.
- *	                Set by that thread, or by who pokes it (inside the monitor); only while neither SETTLED nor FIRED.
- *	                Cleared by that thread, inside the monitor, if it stays.
- *	bit 2  FIRED    a token fired. Set by who fires. If it found none of SETTLED, COMING and FIRED, the firing thread will
- *	                enter the monitor; otherwise the one who set those sees to it.
+ *	bit 0  SETTLED  the result is decided, or its thread is inside and deciding. Set inside the monitor; cleared there only by
+ *	                that thread, if it stays.
+ *	bit 1  COMING   the request's own thread is on its way into the monitor: its deadline has passed, or it was poked to look
+ *	                again. Set by that thread, or by who pokes it (inside); only while free. Cleared by that thread, inside.
+ *	bit 2  FIRED    a token fired. Set by who fires. If it found none of SETTLED, FIRED, DONE and DEAF, the firing thread will
+ *	                enter the monitor and end the request; otherwise it means nothing.
  *	bit 3  DONE     published: the result may be read, and the word's memory belongs to the request's thread again. Set
  *	                last, outside the monitor; the other bits mean nothing then.
  *	bit 4  DEAF     its limits apply no more: it was notified on a condition and now waits for the mutex only, or its barrier's
@@ -17,7 +17,8 @@
  *	                highest bit, so that FUTEX_WAKE_OP can ask for it by comparison.
  *
  * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor counts the
- * request (pins_), is not destroyed, and the word is not published by who settles it: the one who comes finds the result.
+ * request (pins_), is not destroyed, and the word is not published by who settles it: the last one to come finds the result.
+ * If both are set, both come.
  */
 #ifndef VEZ__WORD_H
 #define VEZ__WORD_H
@@ -50,8 +51,16 @@ bool vez__word_come(uint32_t *word);
 /* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for it. */
 bool vez__word_look(uint32_t *word);
 
-/* Its own thread, inside the monitor: stays in the room after all. False: a token fired meanwhile. */
+/* Its own thread, inside the monitor, has come for a request that is not settled: decides it now. False: a token fired before,
+ * and who fired will end the request; the thread is no more COMING. */
+bool vez__word_decide(uint32_t *word);
+
+/* Its own thread, inside the monitor, after vez__word_decide: stays in the room after all. False: a token fired meanwhile, and
+ * the thread has to end the request itself. */
 bool vez__word_stay(uint32_t *word);
+
+/* Its own thread, inside the monitor: has come for nothing, and is no more COMING. */
+void vez__word_go_back(uint32_t *word);
 
 /* Inside the monitor: tells the thread to come in and look again. *wake tells whether it sleeps: its word's address is
  * to be woken after the monitor is left. False: somebody is coming already. */
@@ -66,8 +75,9 @@ static inline bool vez__word_is_free(uint32_t seen)
 	return !(seen & VEZ__COMING) && (!(seen & VEZ__FIRED) || (seen & VEZ__DEAF));
 }
 
-/* Inside the monitor, for one who was coming in and whose request stays although a limit has passed: makes it DEAF. */
-void vez__word_keep(uint32_t *word);
+/* Inside the monitor, who comes (its own thread, or the one that fired) finds that the request stays although a limit has
+ * passed: makes it DEAF, as soon as nobody comes any more because of a token. */
+void vez__word_keep(uint32_t *word, bool own);
 
 /* Publishes the words of a list in order, each the last touch of its memory, and wakes those that sleep. next: the word
  * published after this one (asked before this one is let go), NULL at the end. */

@@ -28,13 +28,15 @@
  *  constant time. One fire does not wait for another's hooks.
  * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one. A wait that it
  *  ended does not touch the token again (cancel_ is clear), so the token may go as soon as that wait returns. A token with
- *  hooks stays until the last has run (busy_).
+ *  hooks stays until the last has run (busy_). A wait that is refused because the token is fired may return while the fire is
+ *  inside: destroy, and the exit of the thread that owns the token, pass through kin.
  * Sources: the linked-list stack of R. K. Treiber (1986), here only ever emptied whole; the token: cooperative cancellation
  *  as in Java's interruption and .NET's CancellationToken.
  */
 #include "vez/cancel.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <urcu/list.h>
 
@@ -65,10 +67,12 @@ static vez_request_t *request_at(struct cds_list_head *link)
 bool vez__cancel_enlist(vez_request_t *r)
 {
 	vez_cancel_t *c = r->cancel_;
-	uintptr_t top = vez__load(&c->arrivals_, acquire);
+	uintptr_t top = vez__load(&c->arrivals_, relaxed);
 	do {
-		if (top & FIRED)
+		if (top & FIRED) {
+			vez_cancel_fired(c); /* acquires */
 			return false;
+		}
 		r->enlisted_[0] = (void *)top;
 	} while (!vez__cas(&c->arrivals_, &top, (uintptr_t)r, release));
 	return true;
@@ -108,7 +112,7 @@ static void claim_all(vez_cancel_t *c, struct cds_list_head *claimed)
 	cds_list_for_each_safe(link, next, list_of(c)) {
 		vez_request_t *r = request_at(link);
 		uint32_t before = vez__fetch_or(&r->word_, VEZ__FIRED, relaxed);
-		if (before & (VEZ__SETTLED | VEZ__COMING | VEZ__FIRED | VEZ__DONE | VEZ__DEAF))
+		if (before & (VEZ__SETTLED | VEZ__FIRED | VEZ__DONE | VEZ__DEAF))
 			continue;
 		r->cancel_ = NULL;
 		cds_list_del(link);
@@ -369,9 +373,33 @@ void vez_cancel_init(vez_cancel_t *c)
 	memset(c, 0, sizeof *c);
 }
 
+/* ---- a thread's own token ---- */
+
+static pthread_key_t exits;
+
+/* The thread exits: who fired its token may still be inside kin. */
+static void at_exit(void *token)
+{
+	vez_cancel_t *c = token;
+	vez_monitor_enter(&kin);
+	leave_family(c);
+	vez_monitor_exit(&kin);
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&exits, at_exit);
+}
+
 vez_cancel_t *vez_cancel_self(void)
 {
+	static pthread_once_t made = PTHREAD_ONCE_INIT;
 	static __thread vez_cancel_t self;
+	static __thread bool known;
+	if (VEZ__UNLIKELY(!known)) {
+		pthread_once(&made, make_key);
+		known = pthread_setspecific(exits, &self) == 0;
+	}
 	return &self;
 }
 

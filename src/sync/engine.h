@@ -21,6 +21,8 @@ struct vez__ops {
 	/* The state reads seen: carries out one thing that can be done now (grants a request, corrects a mark).
 	 * True: something was done, or the state has changed; look again. False: nothing is left to do. */
 	bool (*serve)(vez_monitor_t *m, uint64_t seen);
+	/* A thread that was poked, or whose limit has passed, is here. */
+	void (*came)(vez_monitor_t *m);
 	/* The thread of r, which was poked, is here: settles r (vez__request_settle_own) if it can go now. */
 	void (*look)(vez_monitor_t *m, vez_request_t *r);
 	/* r gives up: takes back what it claims. False: it was settled instead. */

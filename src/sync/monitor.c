@@ -15,14 +15,15 @@
  *  request  word_     futex/word.h
  *           place_    links in the room's queue, later (first only) in the monitor's settled list; inside, then the leaver
  *           state_    QUEUED from its insertion until it is settled, and KEPT besides from the moment when its limits ceased to
- *                     apply though somebody was coming in because of one; inside
+ *                     apply though somebody was coming in because of one. Once settled: FIRE_COMES, who fired is coming for
+ *                     it; FIRE_CAME, and has been here. Inside
  *           kind_     COHORT if it sleeps with its monitor's cohort; constant while it waits
  *           deadline_ when its thread is to look again by itself; by that thread
  *           result_   written when it is settled, inside; read by its thread after DONE, or after coming in
  * Invariants
  *  M1 a request is in a room's queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
  *  M2 a settled request is completed by exactly one: by the leaver through the settled list, if neither COMING nor FIRED was
- *     set before SETTLED; else by the thread that is coming in, which finds it settled.
+ *     set before SETTLED; else by the last of those who come, its own thread (COMING) and the one that fired (FIRED).
  *  M3 the monitor is not destroyed while pins_ counts a request, and every thread that will enter it because of a request is
  *     counted by it: who sets COMING or FIRED first does so before SETTLED, so before the settler could count it out.
  *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
@@ -49,6 +50,8 @@
 
 #define QUEUED 1u /* state_ */
 #define KEPT 2u
+#define FIRE_COMES 4u
+#define FIRE_CAME 8u
 #define COHORT 1u /* kind_ */
 #define PATIENCE_NS 1000000
 
@@ -218,8 +221,11 @@ static void complete(vez_monitor_t *m, vez_request_t *r)
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 {
 	vez__request_settle_own(r, result);
-	if (vez__word_is_free(vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed)))
+	uint32_t before = vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed);
+	if (vez__word_is_free(before))
 		complete(m, r);
+	else if ((before & (VEZ__SETTLED | VEZ__FIRED | VEZ__DEAF)) == VEZ__FIRED)
+		r->state_ |= FIRE_COMES;
 	return true;
 }
 
@@ -291,28 +297,48 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 		m->gave_up_(m, r->room_, r);
 }
 
-/* The request's thread, which is COMING, comes in. True: it is settled. False: it looked in vain, and stays. */
+/* Inside: the request's thread has come. True: the request is settled, and its result is this thread's to take. False: it
+ * stays, or who fired its token is still to come, and ends it. */
+static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
+{
+	const struct vez__ops *ops = r->ops_;
+	if (r->state_ & KEPT) {
+		vez__word_keep(&r->word_, true);
+		return false;
+	}
+	if (vez__request_settled(r)) {
+		bool awaits_fire = (r->state_ & (FIRE_COMES | FIRE_CAME)) == FIRE_COMES;
+		if (awaits_fire)
+			vez__word_go_back(&r->word_);
+		return !awaits_fire;
+	}
+	if (!vez__word_decide(&r->word_))
+		return false;
+	if (ops && ops->look)
+		ops->look(m, r);
+	if (vez__request_settled(r))
+		return true;
+	/* Its deadline may have passed just before it was moved here and poked. */
+	bool ends = expired && !(vez__load(&r->word_, relaxed) & VEZ__DEAF);
+	if (!ends && vez__word_stay(&r->word_))
+		return false;
+	give_up(m, r, vez__load(&r->word_, relaxed) & VEZ__FIRED ? ECANCELED : ETIMEDOUT);
+	return true;
+}
+
+/* The request's thread, which is COMING, comes in. Whether it takes the result. */
 static bool come_in(vez_request_t *r, bool expired)
 {
 	vez_monitor_t *m = r->monitor_;
 	const struct vez__ops *ops = r->ops_;
 	vez_monitor_enter(m);
-	if (ops && ops->look)
-		ops->look(m, r);
-	bool kept = r->state_ & KEPT;
-	if (kept)
-		vez__word_keep(&r->word_);
-	/* Its deadline may have passed just before it was moved here and poked. */
-	bool ends = expired && !(vez__load(&r->word_, relaxed) & VEZ__DEAF);
-	bool stays = kept || (!vez__request_settled(r) && !ends && vez__word_stay(&r->word_));
-	if (!stays) {
-		bool fired = vez__load(&r->word_, relaxed) & VEZ__FIRED;
-		if (!vez__request_settled(r))
-			give_up(m, r, fired ? ECANCELED : ETIMEDOUT);
+	if (ops && ops->came)
+		ops->came(m);
+	bool takes = has_come(m, r, expired);
+	if (takes)
 		unpin(m);
-	}
 	vez__monitor_leave(m, ops);
-	return !stays;
+	return takes;
 }
 
 void vez__request_cancel_fired(vez_request_t *r)
@@ -321,11 +347,13 @@ void vez__request_cancel_fired(vez_request_t *r)
 	const struct vez__ops *ops = r->ops_;
 	vez_monitor_enter(m);
 	if (r->state_ & KEPT) {
-		vez__word_keep(&r->word_);
+		vez__word_keep(&r->word_, false);
 	} else {
 		if (!vez__request_settled(r))
 			give_up(m, r, ECANCELED);
-		complete(m, r);
+		r->state_ |= FIRE_CAME;
+		if (!(vez__load(&r->word_, relaxed) & VEZ__COMING))
+			complete(m, r);
 	}
 	vez__monitor_leave(m, ops);
 }

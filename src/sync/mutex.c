@@ -106,11 +106,16 @@ static bool serve(vez_monitor_t *monitor, uint64_t seen)
 	return true;
 }
 
+/* Who was poked is here: the first may be poked again. */
+static void came(vez_monitor_t *m)
+{
+	if (vez__load(&m->word_, relaxed) & POKED)
+		vez__fetch_and(&m->word_, ~POKED, relaxed);
+}
+
 static void look(vez_monitor_t *monitor, vez_request_t *r)
 {
 	vez_mutex_t *m = mutex_of(monitor);
-	if (vez__load(&monitor->word_, relaxed) & POKED)
-		vez__fetch_and(&monitor->word_, ~POKED, relaxed);
 	while (!vez__request_settled(r) && r == vez_room_first(&m->room_)) {
 		uint64_t seen = vez__load(&monitor->word_, relaxed);
 		if (seen & HELD) {
@@ -139,7 +144,7 @@ static bool withdraw(vez_monitor_t *monitor, vez_request_t *r)
 	}
 }
 
-static const struct vez__ops mutex_ops = { .serve = serve, .look = look, .withdraw = withdraw };
+static const struct vez__ops mutex_ops = { .serve = serve, .came = came, .look = look, .withdraw = withdraw };
 
 /* Takes the mutex for a newcomer, after those who come before it. False: it must wait. */
 static bool take_inside(vez_mutex_t *m)

@@ -155,12 +155,17 @@ static bool withdraw(vez_monitor_t *m, vez_request_t *r)
 	}
 }
 
+/* Who was poked is here: the first may be poked again. */
+static void came(vez_monitor_t *m)
+{
+	if (vez__load(&m->word_, relaxed) & POKED)
+		vez__fetch_and(&m->word_, ~POKED, relaxed);
+}
+
 /* r, which was poked or is leaving, is here: it takes its permits if it is the first and they are still there. */
 static void look(vez_monitor_t *m, vez_request_t *r)
 {
 	vez_sem_t *s = sem_of(m);
-	if (vez__load(&m->word_, relaxed) & POKED)
-		vez__fetch_and(&m->word_, ~POKED, relaxed);
 	while (!vez__request_settled(r) && r == vez_room_first(&s->room_)) {
 		uint64_t seen = vez__load(&m->word_, relaxed);
 		if (r->value_ > permits_in(seen)) {
@@ -173,7 +178,7 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 	}
 }
 
-static const struct vez__ops sem_ops = { .serve = serve, .look = look, .withdraw = withdraw };
+static const struct vez__ops sem_ops = { .serve = serve, .came = came, .look = look, .withdraw = withdraw };
 
 /* What a newcomer finds inside. */
 enum verdict { TAKES, CLOSED_TO_IT, WAITS };
@@ -405,10 +410,13 @@ int vez_sem_close(vez_sem_t *s)
 {
 	uint64_t seen;
 	vez_monitor_enter(&s->monitor_);
-	do
+	do {
+		/* Barging: what suffices for the first is granted before, not offered. */
+		if (vez_room_first(&s->room_))
+			vez__fetch_or(&s->monitor_.word_, HANDOFF, relaxed);
 		seen = vez__load(&s->monitor_.word_, relaxed);
-	while (serve(&s->monitor_, seen) ||
-	       !vez__cas(&s->monitor_.word_, &seen, with_queue(seen | CLOSED, 0, NULL), acq_rel));
+	} while (serve(&s->monitor_, seen) ||
+		 !vez__cas(&s->monitor_.word_, &seen, with_queue(seen | CLOSED, 0, NULL), acq_rel));
 	s->demand_ = 0;
 	for (vez_request_t *r; (r = vez_room_first(&s->room_));)
 		vez_monitor_settle(&s->monitor_, r, VEZ_ECLOSED);
@@ -424,7 +432,7 @@ uint32_t vez_sem_permits(const vez_sem_t *s)
 	/* What suffices for all who wait goes to them, though they may not have it yet. */
 	if (!(seen & BARGING) && demand < DEMAND_MOST && permits >= demand)
 		permits -= demand;
-	return (uint32_t)permits;
+	return (uint32_t)(permits < max_of(s) ? permits : max_of(s));
 }
 
 size_t vez_sem_waiters(const vez_sem_t *s)
