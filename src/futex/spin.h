@@ -17,4 +17,7 @@ unsigned vez__spin_budget(enum vez__spin what);
 /* Tells how the spin ended: after how many pauses, and whether what it waited for came. */
 void vez__spin_learn(enum vez__spin what, unsigned spun, bool came);
 
+/* Tells that another thread's spin has ended well: this thread published what that one was looking for. */
+void vez__spin_met(enum vez__spin what);
+
 #endif

@@ -173,6 +173,8 @@ void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))
 			if (asleep)
 				vez__futex_wake(asleep);
 			asleep = word;
+		} else {
+			vez__spin_met(VEZ__SPIN_WORD);
 		}
 		word = following;
 	}
