@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Schedules of a scenario, where the whole is to take well under a minute. */
+#define QUICK_MOST 2000
+
 extern const struct x_scenario *__start_x_scenarios[];
 extern const struct x_scenario *__stop_x_scenarios[];
 
@@ -105,7 +108,7 @@ static bool explore(const struct x_scenario *s)
 	scenario = s;
 	if (options.faults >= 0)
 		r.faults = (unsigned)options.faults;
-	r.most = options.schedules ? (unsigned long)options.schedules : options.quick ? 20000 : 0;
+	r.most = options.schedules ? (unsigned long)options.schedules : options.quick ? QUICK_MOST : 0;
 	r.seed = options.seed;
 	if (r.seed && !r.most)
 		r.most = 100000;
@@ -117,7 +120,7 @@ static bool explore(const struct x_scenario *s)
 		return explore_open(s, &r);
 	bool ok = report(s, &r, r.failed ? "FAIL" : "ok");
 	if (ok && s->random && !options.seed) {
-		struct search more = { .faults = r.faults, .seed = 1, .most = options.quick ? 2000 : s->random };
+		struct search more = { .faults = r.faults, .seed = 1, .most = options.quick ? QUICK_MOST : s->random };
 		search_random(&more);
 		ok = report(s, &more, more.failed ? "FAIL" : "ok");
 	}

@@ -41,6 +41,7 @@ static enum ending ended;
 static char tls_fresh[TLS_MOST];
 static unsigned default_spin;
 static unsigned schedules_begun;
+static volatile bool inside; /* a schedule runs */
 
 uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -81,7 +82,7 @@ static void on_tick(int signo)
 	(void)signo;
 	ticks = seen == schedules_begun ? ticks + 1 : 0;
 	seen = schedules_begun;
-	if (ticks < TICKS_MOST || self == threads)
+	if (ticks < TICKS_MOST || !inside)
 		return;
 	ticks = 0;
 	fail("livelock", "a loop without a step");
@@ -330,6 +331,8 @@ void point(void)
 
 void block(void)
 {
+	if (SELF == 0)
+		fail("deadlock", "setup or check waits for ever");
 	choose();
 	if (self->state == YIELDED)
 		self->state = READY;
@@ -410,7 +413,9 @@ static enum ending run(unsigned id)
 {
 	memcpy((void *)tls_from, threads[id].tls, tls_to - tls_from);
 	self = &threads[id];
+	inside = true;
 	stack_switch(&outside, self->sp);
+	inside = false;
 	self = threads;
 	return ended;
 }
