@@ -914,7 +914,7 @@ static long contend(unsigned flags, uint32_t permits, void (*run)(void *))
 	return left;
 }
 
-/* Seen to fail: a release that checks and then adds; attempts that load and then store. */
+/* Seen to fail: attempts that load and then store. */
 Test(sem, A14_one_permit_is_never_two)
 {
 	for (unsigned flags = 0; flags <= VEZ_BARGING; flags++) {
