@@ -82,7 +82,7 @@ if gcc -fsanitize=address -o "$tmp/classics/leaks" "$tmp/faulty.c" 2>/dev/null; 
 	expect "0 passed, 1 failed" 1 LeakSanitizer "$tmp/classics/leaks"
 fi
 if gcc -fsanitize=undefined -o "$tmp/classics/overflows" "$tmp/faulty.c" 2>/dev/null; then
-	UBSAN_OPTIONS= "$tmp/classics/overflows" 2>/dev/null
+	UBSAN_OPTIONS='' "$tmp/classics/overflows" 2>/dev/null
 	expect "0 passed, 1 failed" 1 "runtime error" "$tmp/classics/overflows"
 fi
 
