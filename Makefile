@@ -46,7 +46,7 @@ OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 
-.PHONY: all lib check check-programs unit classics stress explore explore-mutants perf perf-programs install uninstall \
+.PHONY: always all lib check check-programs unit classics stress explore explore-mutants perf perf-programs install uninstall \
 	clean needs-check needs-perf
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -74,10 +74,12 @@ $(B)/lib/libvez.a: $(OBJ)
 	rm -f $@
 	$(AR) rcs $@ $(OBJ)
 
-$(B)/vez.pc: src/vez.pc.in Makefile
+# Made anew whenever PREFIX or the like differs from last time.
+$(B)/vez.pc: src/vez.pc.in Makefile always
 	@mkdir -p $(@D)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' $< > $@
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+		-e 's|@VERSION@|$(VERSION)|' $< > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- install: one list, of source and destination, drives both ways ----
 
