@@ -280,12 +280,12 @@ static void follow_and_unmap(void)
 static void give_up_first(void)
 {
 	x_assert(vez_group_enter_until(&g, 2, x_soon(), NULL) == ETIMEDOUT);
-	vez__store(&inside, 1, relaxed);
+	vez__store(&inside, 1, release);
 }
 
 static void follow_when_given_up(void)
 {
-	x_await(vez__load(&inside, relaxed) == 1 || vez_group_waiters(&g) == 1);
+	x_await(vez__load(&inside, acquire) == 1 || vez_group_waiters(&g) == 1);
 	follow_and_unmap();
 }
 

@@ -11,6 +11,7 @@ static vez_queue_t q;
 static vez_cancel_t token;
 static int storage[2];
 static int told;
+static int waited; /* the putter was seen to wait */
 static int rc[X_THREADS];
 static int item[X_THREADS];
 
@@ -23,6 +24,7 @@ static void make(size_t capacity)
 	x_assert(vez_queue_init(&q, capacity ? storage : NULL, sizeof *storage, capacity) == 0);
 	vez_cancel_init(&token);
 	told = 0;
+	waited = 0;
 	for (int i = 0; i < X_THREADS; i++)
 		rc[i] = item[i] = -1;
 }
@@ -214,6 +216,29 @@ static void make_2(void)
 }
 
 X_SCENARIO(queue_try_never_busy, .setup = make_2, .thread = { put_and_try_take, put_and_try_take }, .check = left_0);
+
+/* While a putter waits there is always an item: a try finds one, whatever the other take is doing. */
+static void take_when_putter_waits(void)
+{
+	x_await(vez_queue_putters(&q) == 1);
+	vez__store(&waited, 1, release);
+	item[0] = take();
+}
+
+static void try_when_putter_waited(void)
+{
+	x_await(vez__load(&waited, acquire) == 1);
+	x_assert(vez_queue_try_take(&q, &item[1]) == 0);
+}
+
+static void both_items(void)
+{
+	x_assert(item[0] + item[1] == 11 && item[0] != item[1]);
+	left(0);
+}
+
+X_SCENARIO(queue_try_while_moved_in, .setup = make_1_full,
+	   .thread = { put_10, take_when_putter_waits, try_when_putter_waited }, .check = both_items);
 
 /* What a take makes room for, with a putter waiting, is that putter's. */
 static void take_then_try_put(void)
