@@ -2,15 +2,15 @@
 /*
  * cond: threads that wait on conditions of one mutex.
  *
- * 	vez             vez_mutex_t and vez_cond_t, signalled with the mutex held
- * 	vez-fair        the same with VEZ_FAIR
- * 	vez-after       vez, signalled after unlocking
- * 	pthread         signalled after unlocking: the best that pthreads allow
- * 	pthread-locked  signalled with the mutex held: how it is usually written
+ *	vez             vez_mutex_t and vez_cond_t, signalled with the mutex held
+ *	vez-fair        the same with VEZ_FAIR
+ *	vez-after       vez, signalled after unlocking
+ *	pthread         signalled after unlocking: the best that pthreads allow
+ *	pthread-locked  signalled with the mutex held: how it is usually written
  *
- * 	pingpong   two threads take turns, a condition for each. An operation is one turn
- * 	broadcast  all waiters wait for the next round; when the last has come, the main thread begins it and notifies all. An
- * 	           operation is one waiter's return
+ *	pingpong   two threads take turns, a condition for each. An operation is one turn
+ *	broadcast  all waiters wait for the next round; when the last has come, the main thread begins it and notifies
+ *	           all. An operation is one waiter's return
  *
  * The program is the same for all of them, in loops that check again; how often that was in vain is told.
  */
@@ -272,8 +272,8 @@ int main(int argc, char **argv)
 	else
 		pingpong(&region);
 	snprintf(extra, sizeof extra, "\"in_vain\": %llu", (unsigned long long)shared.in_vain);
-	perf_print(&(struct perf_result){ "cond", impl->name, mode, shared.waiters, perf_option(options, "cpu"), shared.turns,
-					  extra },
+	perf_print(&(struct perf_result){ "cond", impl->name, mode, shared.waiters, perf_option(options, "cpu"),
+					  shared.turns, extra },
 		   &region);
 	return 0;
 }

@@ -2,16 +2,16 @@
 /*
  * mutex: threads that want the same mutex, over and over, for a short section.
  *
- * 	vez               vez_mutex_t: running threads overtake, for a millisecond at most
- * 	vez-fair          with VEZ_FAIR: handed over at every unlock
- * 	vez-recursive     with VEZ_RECURSIVE, which tracks its owner
- * 	pthread           the C library's default
- * 	pthread-adaptive  its kind that spins
- * 	pthread-recursive its kind that tracks its owner
+ *	vez               vez_mutex_t: running threads overtake, for a millisecond at most
+ *	vez-fair          with VEZ_FAIR: handed over at every unlock
+ *	vez-recursive     with VEZ_RECURSIVE, which tracks its owner
+ *	pthread           the C library's default
+ *	pthread-adaptive  its kind that spins
+ *	pthread-recursive its kind that tracks its owner
  *
- * 	contended  all threads for limit-ms: a section of that many nanoseconds inside, and as many outside. An operation is
- * 	           a lock and an unlock. fairness: the most operations of a thread over the fewest
- * 	pair       one thread, alone in the mutex; the others sleep
+ *	contended  all threads for limit-ms: a section of that many nanoseconds inside, and as many outside. An operation
+ *	           is a lock and an unlock. fairness: the most operations of a thread over the fewest
+ *	pair       one thread, alone in the mutex; the others sleep
  *
  * The section is a chain of multiplications, as long as was measured when the program began. What it computes is read
  * and written in the section only, by all threads, and is checked at the end.
@@ -254,7 +254,8 @@ static void run_contended(const struct impl *impl, unsigned threads)
 	struct perf_region region;
 	const char *outside = perf_option(options, "outside");
 	steps_inside = steps_for((double)perf_number(options, "section"));
-	steps_outside = strcmp(outside, "same") == 0 ? steps_inside : steps_for((double)perf_number(options, "outside"));
+	bool same = strcmp(outside, "same") == 0;
+	steps_outside = same ? steps_inside : steps_for((double)perf_number(options, "outside"));
 	contend(impl, &region, workers, threads);
 	report(impl, &region, workers, threads);
 }
@@ -282,7 +283,8 @@ static void run_pairs(const struct impl *impl)
 	pthread_join(sleeper, NULL);
 	if (wrong)
 		perf_fail("%s: %llu wrong results", impl->name, (unsigned long long)wrong);
-	perf_print(&(struct perf_result){ "mutex", impl->name, "pair", 0, perf_option(options, "cpu"), ops, "" }, &region);
+	perf_print(&(struct perf_result){ "mutex", impl->name, "pair", 0, perf_option(options, "cpu"), ops, "" },
+		   &region);
 }
 
 int main(int argc, char **argv)

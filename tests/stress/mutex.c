@@ -177,9 +177,10 @@ static void notify_until_done(void *arg)
 		if (inside)
 			EXPECT(vez_mutex_lock(&s.mutex) == 0, "lock");
 		atomic_fetch_add(&s.notified, rnd(3) ? vez_cond_signal(&s.cond[0]) : vez_cond_broadcast(&s.cond[0]));
-		s.inside += inside;
-		if (inside)
+		if (inside) {
+			s.inside++;
 			EXPECT(vez_mutex_unlock(&s.mutex) == 0, "unlock");
+		}
 		dawdle();
 	}
 }
