@@ -248,7 +248,32 @@ static void unlock_write_then_try(void)
 }
 
 X_SCENARIO(rw_only_those, .setup = make_written,
-	   .thread = { read_told, keep_write_queued_second, unlock_write_then_try }, .check = left_written);
+	   .thread = { read_told, keep_write_queued_second, unlock_write_then_try },
+	   .check = left_written);
+
+/* All of those: the writer that waits comes after both. */
+static void read_untold(void)
+{
+	hold_read();
+	x_assert(told == 0);
+	x_assert(vez_rwlock_rdunlock(&l) == 0);
+}
+
+static void write_queued_third(void)
+{
+	x_await(vez_rwlock_waiters(&l) == 2);
+	write_one();
+}
+
+static void unlock_when_three_wait(void)
+{
+	x_await(vez_rwlock_waiters(&l) == 3);
+	x_assert(vez_rwlock_wrunlock(&l) == 0);
+}
+
+X_SCENARIO(rw_all_those, .setup = make_written,
+	   .thread = { read_untold, read_untold, write_queued_third, unlock_when_three_wait }, .check = wrote_one,
+	   .preemptions = 1, .random = 5000);
 
 /* With readers first, a newcomer reads whoever waits. */
 static void try_to_read_surely(void)
