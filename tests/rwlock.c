@@ -129,7 +129,7 @@ static int unlock(enum kind kind, vez_rwlock_t *l)
 
 /* ---- alone ---- */
 
-/* Seen to fail: init that takes any policy; one that takes FIFO for HOARE (the second half). */
+/* Seen to fail: init that takes any policy. */
 Test(rwlock, ALL_policies_and_bad_arguments)
 {
 	vez_rwlock_t l;
@@ -143,7 +143,7 @@ Test(rwlock, ALL_policies_and_bad_arguments)
 	}
 }
 
-/* Seen to fail: a HOARE that is not 0 in the word. */
+/* Seen to fail: may_read that ignores WRITERS. */
 Test(rwlock, ALL_zero_bytes_are_a_lock)
 {
 	vez_rwlock_t zero, initialized = VEZ_RWLOCK_INITIALIZER;
@@ -212,7 +212,7 @@ Test(rwlock, RW_13_RW_14_RW_16_who_shares_and_who_excludes)
 	}
 }
 
-/* Seen to fail: read_fast without the comparison with HOLDS and may_read without the limit. */
+/* Seen to fail: may_read without the limit. */
 Test(rwlock, RW_34_the_most_readers)
 {
 	EACH_POLICY {
@@ -282,7 +282,7 @@ Test(rwlock, A02_a_fired_token_wins)
 	}
 }
 
-/* Seen to fail: enter_slow that says ETIMEDOUT without looking; one that waits with a negative deadline. */
+/* Seen to fail: may_write that does not look at the holds; may_read that does not look at WRITING. */
 Test(rwlock, H02_ALL_01_a_past_deadline_is_one_attempt)
 {
 	EACH_POLICY {
@@ -308,7 +308,7 @@ Test(rwlock, H02_ALL_01_a_past_deadline_is_one_attempt)
 	}
 }
 
-/* Seen to fail: a late deadline that is computed with and overflows. */
+/* Seen to fail: a deadline that overflows on the way to the wait. */
 Test(rwlock, H03_ALL_02_a_late_deadline_is_none)
 {
 	EACH_POLICY {
@@ -333,7 +333,7 @@ Test(rwlock, H03_ALL_02_a_late_deadline_is_none)
 	}
 }
 
-/* Seen to fail: a deadline that is taken for a distance; withdraw that leaves WRITERS set. */
+/* Seen to fail: half the deadline; withdraw that leaves WRITERS set. */
 Test(rwlock, RW_25_RW_26_timed_out_and_nothing_changed)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_DEADLINE) EACH_POLICY {
@@ -357,7 +357,7 @@ Test(rwlock, RW_25_RW_26_timed_out_and_nothing_changed)
 	}
 }
 
-/* Seen to fail: as RW_25; a fire that marks the word and does not wake. */
+/* Seen to fail: as RW_25. */
 Test(rwlock, RW_07_RW_08_RW_10_RW_28_fire_ends_a_wait)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) EACH_POLICY {
@@ -597,7 +597,7 @@ Test(rwlock, C12_every_order_of_four)
 		}
 }
 
-/* Seen to fail: admit of the first only (the readers wait for each other for ever). */
+/* Seen to fail: after_wrunlock without PASS (they wait for ever). */
 Test(rwlock, C02_readers_admitted_together_meet_inside)
 {
 	EACH_VARIANT(v, FIFO_ONLY) EACH_POLICY {
@@ -666,8 +666,7 @@ Test(rwlock, ALL_08_readers_share_one_wake)
 
 /* ---- upgrades ---- */
 
-/* Seen to fail: may_upgrade without the EPERM of UPGRADED; after_rdunlock without it; upgrade_fast that gives its hold
- * up. */
+/* Seen to fail: may_upgrade without the EPERM of UPGRADED; after_rdunlock without it. */
 Test(rwlock, upgrade_is_nested_and_excludes_all)
 {
 	EACH_VARIANT(v, FIFO_ONLY) EACH_POLICY {
@@ -747,8 +746,8 @@ Test(rwlock, RW_40_an_upgrader_that_gives_up_lets_the_readers_in)
 	}
 }
 
-/* Three readers upgrade in turn: each enters when the one before has left. Seen to fail: let_first_upgrade that takes the
- * last; is_due without its second half. */
+/* Three readers upgrade in turn: each enters when the one before has left. Seen to fail: let_first_upgrade that takes
+ * the last; may_upgrade that does not count those who wait. */
 Test(rwlock, upgraders_take_turns_in_order)
 {
 	EACH_VARIANT(v, FIFO_ONLY) EACH_POLICY {
@@ -781,7 +780,7 @@ Test(rwlock, upgraders_take_turns_in_order)
 	}
 }
 
-/* Who has undone and upgrades again stands behind. Seen to fail: may_upgrade that ignores upgraders. */
+/* Who has undone and upgrades again stands behind. Seen to fail: may_upgrade that does not count those who wait. */
 Test(rwlock, upgrading_again_stands_behind)
 {
 	EACH_VARIANT(v, FIFO_ONLY) EACH_POLICY {
@@ -869,7 +868,7 @@ Test(rwlock, an_upgrader_that_times_out_waits_for_the_undo)
 
 /* ---- grants and departures at the same time ---- */
 
-/* Seen to fail: settle that does not mark the word, so that the token still finds the request. */
+/* Seen to fail: let_first_upgrade that keeps it counted; may_write that does not look at the holds. */
 Test(rwlock, A10_C04_a_grant_that_came_first_stands)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) EACH_POLICY
@@ -918,7 +917,7 @@ static void lock_stopped(void *arg)
 }
 
 /* A writer's deadline passes while its thread does not run, and it is granted the lock before it runs again: it has it,
- * late as it is, and the reader behind waits for it. Seen to fail: come_in that gives up what is settled. */
+ * late as it is, and the reader behind waits for it. Seen to fail: readers_in_order that ignores writers. */
 Test(rwlock, C04_a_deadline_that_passes_before_the_hand_off)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_DEADLINE) EACH_POLICY {
@@ -951,7 +950,7 @@ Test(rwlock, C04_a_deadline_that_passes_before_the_hand_off)
 
 /* ---- lifetime ---- */
 
-/* Seen to fail: destroy that does not look at the holds; one that does not look at the queue. */
+/* Seen to fail: destroy that does not look at the holds. */
 Test(rwlock, B11_destroy_while_in_use)
 {
 	EACH_VARIANT(v, FIFO_ONLY) EACH_POLICY {
@@ -1008,7 +1007,7 @@ Test(rwlock, A06_closed_while_the_unlock_returns)
 	}
 }
 
-/* Seen to fail: a lock whose holds belong to a thread id. */
+/* Seen to fail: may_upgrade that refuses the only hold, too. */
 Test(rwlock, ALL_10_fork)
 {
 	EACH_POLICY {

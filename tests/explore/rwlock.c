@@ -478,6 +478,17 @@ static void left_read_twice(void)
 X_SCENARIO(rw_upgrade_in_vain, .setup = make_read_twice, .thread = { upgrade_in_vain, read_one },
 	   .check = left_read_twice);
 
+/* Newcomers do not read while an upgrader waits. */
+static void try_then_unlock_read(void)
+{
+	x_await(vez_rwlock_waiters(&l) == 1);
+	x_assert(vez_rwlock_tryrdlock(&l) == EBUSY);
+	unlock_read();
+}
+
+X_SCENARIO(rw_upgrade_holds_back, .setup = make_read_twice, .thread = { upgrade, try_then_unlock_read },
+	   .check = wrote_one);
+
 /* In order of arrival, an undo with a writer first in the queue is for nobody: upgrading again needs no luck. */
 static void make_upgraded_fifo(void)
 {
