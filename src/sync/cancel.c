@@ -243,10 +243,12 @@ void vez_cancel_fire(vez_cancel_t *c)
 	vez_monitor_enter(&kin);
 	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
 		mark(t, &fire);
+	/* Looked at inside: who detaches a hook from this list is inside, too, and done with it when run_hooks has been. */
+	bool owes_hooks = !cds_list_empty(&fire.hooks);
 	vez_monitor_exit(&kin);
 	cds_list_for_each_safe(link, next, &fire.waits)
 		vez__request_cancel_fired(request_at(link));
-	if (!cds_list_empty(&fire.hooks))
+	if (owes_hooks)
 		run_hooks(&fire);
 }
 
