@@ -66,7 +66,7 @@ struct test {
 };
 
 extern const struct test race_tests[], lifetime_tests[], order_tests[], signal_tests[], load_tests[], watch_tests[];
-extern const struct test mutex_tests[], rwlock_tests[];
+extern const struct test mutex_tests[], rwlock_tests[], token_tests[];
 
 struct options {
 	unsigned long rounds;
