@@ -59,7 +59,7 @@ Test(barrier, ALL_the_last_party_lets_go)
 	check_let_go(barrier);
 }
 
-/* Seen to fail: a fire that marks the word and does not wake. */
+/* Seen to fail: a fire that leaves the request to its thread. */
 Test(barrier, ALL_fire_ends_a_wait)
 {
 	check_fire_ends_a_wait(barrier);
@@ -83,13 +83,13 @@ Test(barrier, H02_ALL_01_deadlines_that_have_passed)
 	check_past_deadlines(barrier);
 }
 
-/* Seen to fail: a timespec whose seconds are cut to 32 bits. */
+/* Seen to fail: a wait with a deadline that ends when it is woken for nothing. */
 Test(barrier, H03_ALL_02_deadlines_too_far_to_count)
 {
 	check_far_deadlines(barrier);
 }
 
-/* Seen to fail: a deadline that is taken for a distance. */
+/* Seen to fail: a wait with a deadline that ends when it is woken for nothing. */
 Test(barrier, BAR_08_timed_out_not_before_the_deadline)
 {
 	check_timed_out(barrier);
@@ -113,13 +113,13 @@ Test(barrier, A10_cancelled_and_then_completed_before_it_ran)
 	check_cancelled_then_let_go(barrier);
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(barrier, C04_completed_after_the_deadline_passed_but_before_it_ran)
 {
 	check_let_go_after_the_deadline(barrier);
 }
 
-/* Seen to fail: a wait that passes EINTR on; one that starts its time anew after it. */
+/* Seen to fail: a wait with a deadline that ends when a signal comes. */
 Test(barrier, A15_signals_neither_end_nor_stretch_a_wait)
 {
 	check_signals(barrier);
@@ -216,7 +216,7 @@ Test(barrier, BAR_01_BAR_02_created_as_asked)
 	expect_whole(&b);
 }
 
-/* Seen to fail: an index that counts up; one that is written before the round is over. */
+/* Seen to fail: an index that counts up. */
 Test(barrier, BAR_34_the_index_tells_the_order_of_arrival)
 {
 	EACH_WAIT(v, ALL) {
@@ -308,7 +308,7 @@ static int count_rounds(void *arg)
 	return 0;
 }
 
-/* Seen to fail: complete that lets all go but one; a round that lets go of one party too few (parties_ - 1 arrive). */
+/* Seen to fail: a round that is complete with one party too few. */
 Test(barrier, BAR_05_BAR_07_BAR_28_E01_rounds_do_not_mix)
 {
 	for (unsigned parties = 1; parties <= 8; parties++) {
@@ -319,7 +319,7 @@ Test(barrier, BAR_05_BAR_07_BAR_28_E01_rounds_do_not_mix)
 	}
 }
 
-/* Seen to fail: a result that is kept in the barrier and not in the request. */
+/* Seen to fail: an index that is 0 for all. */
 Test(barrier, E01_a_party_that_sleeps_through_the_next_round)
 {
 	EACH_WAIT(v, ALL) {
@@ -387,7 +387,7 @@ Test(barrier, BAR_10_BAR_16_BAR_17_BAR_19_who_gives_up_breaks_it)
 	}
 }
 
-/* Seen to fail: arrive that says ETIMEDOUT and breaks nothing; one that queues. */
+/* Seen to fail: arrive that says ETIMEDOUT and breaks nothing. */
 Test(barrier, BAR_20_a_limit_that_has_passed_on_entry_breaks_it)
 {
 	EACH_WAIT(v, ALL) {
@@ -484,7 +484,7 @@ static void wait_until_cancelled_4_times(void *arg)
 	}
 }
 
-/* Seen to fail: reset that keeps arrived_. */
+/* Seen to fail: end_filling that keeps arrived_. */
 Test(barrier, BAR_14_one_alone_never_gets_through)
 {
 	vez_barrier_t b = make(2, NULL, NULL);
@@ -564,7 +564,7 @@ Test(barrier, BAR_23_one_token_for_all)
 	}
 }
 
-/* Seen to fail: a round that lets go of requests that a reset has ended. */
+/* Seen to fail: reset that leaves it broken. */
 Test(barrier, BAR_37_resets_between_rounds)
 {
 	vez_barrier_t b = make(3, NULL, NULL);
@@ -775,7 +775,7 @@ Test(barrier, ALL_who_comes_while_the_action_runs_belongs_to_the_next_round)
 	}
 }
 
-/* Seen to fail: complete_with_action that acts at once; end_round that lets acting_ go; one that forgets the third round. */
+/* Seen to fail: complete_with_action that acts at once; end_round that lets acting_ go. */
 Test(barrier, ALL_two_actions_never_run_at_once)
 {
 	enum { ROUNDS = 3 };
@@ -906,7 +906,7 @@ static void wait_and_destroy(void *arg)
 	}
 }
 
-/* Seen to fail: as E02 above; destroy that refuses while somebody is just leaving. */
+/* Seen to fail: vez__monitor_leave that reads the monitor after it has left. */
 Test(barrier, E02_the_first_to_return_destroys_it)
 {
 	vez_barrier_t *b = guard_new(sizeof *b);
@@ -956,7 +956,7 @@ Test(barrier, ALL_04_a_round_and_a_timeout_in_the_same_instant)
 	for (int round = 0; round < 500; round++) {
 		vez_barrier_t b = make(2, NULL, NULL);
 		vez_deadline_t limit = vez_after_us(150);
-		struct racer r = { .barrier = &b, .at = limit + (round % 7 - 3) * 8000 };
+		struct racer r = { .barrier = &b, .at = limit + (round % 9 - 2) * 20000 };
 		thread_start(&r.thread, race, &r);
 		int rc = vez_barrier_wait_until(&b, NULL, limit, NULL);
 		EXPECT(rc == 0 || (rc == ETIMEDOUT && real_now() >= limit));
@@ -966,7 +966,7 @@ Test(barrier, ALL_04_a_round_and_a_timeout_in_the_same_instant)
 		went += rc == 0;
 		EXPECT_EMPTY(barrier, &b);
 	}
-	EXPECT(went > 0);
+	EXPECT(went > 0 && went < 500);
 }
 
 /* Seen to fail: as above. */
@@ -977,7 +977,7 @@ Test(barrier, A10_TOK_13_a_round_and_a_token_in_the_same_instant)
 		vez_barrier_t b = make(2, round % 2 ? count_rounds : NULL, &ran);
 		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 		int64_t at = real_now() + 80000;
-		struct racer r = { .barrier = &b, .at = at }, f = { .token = &token, .at = at + (round % 7 - 3) * 2000 };
+		struct racer r = { .barrier = &b, .at = at }, f = { .token = &token, .at = at + (round % 9 - 4) * 10000 };
 		thread_start(&r.thread, race, &r);
 		thread_start(&f.thread, race, &f);
 		int rc = vez_barrier_wait_until(&b, NULL, VEZ_FOREVER, &token);
@@ -1009,7 +1009,7 @@ static void wait_often(void *arg)
 	}
 }
 
-/* Seen to fail: reset that takes out some of the parties only. */
+/* Seen to fail: reset that takes out all parties but the last. */
 Test(barrier, BAR_32_a_reset_ends_whole_rounds)
 {
 	enum { THREADS = 3 };
