@@ -405,11 +405,15 @@ struct counter {
 	struct thread thread;
 	vez_latch_t *latch;
 	unsigned steps;
+	unsigned *ready;
 };
 
 static void count_often(void *arg)
 {
 	struct counter *c = arg;
+	/* Both at once. */
+	for (ADD(c->ready, 1); LOAD(c->ready) < 2;)
+		;
 	for (unsigned i = 0; i < c->steps; i++)
 		vez_latch_count_down(c->latch, 1);
 }
@@ -420,7 +424,9 @@ Test(latch, A14_no_count_down_is_lost)
 	enum { STEPS = 300000 };
 	vez_latch_t l = VEZ_LATCH_INITIALIZER(2 * STEPS);
 	struct waiter w = WAITER(latch, &l, UNTIMED);
-	struct counter c[2] = { { .latch = &l, .steps = STEPS }, { .latch = &l, .steps = STEPS } };
+	unsigned ready = 0;
+	struct counter c[2];
+	c[0] = c[1] = (struct counter){ .latch = &l, .steps = STEPS, .ready = &ready };
 	waiter_start(&w);
 	thread_start(&c[0].thread, count_often, &c[0]);
 	thread_start(&c[1].thread, count_often, &c[1]);

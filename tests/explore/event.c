@@ -308,6 +308,21 @@ X_SCENARIO(event_auto_destroy, .setup = make_auto, .thread = { wait_and_destroy,
 X_SCENARIO(event_auto_unmap, .setup = make_auto, .thread = { wait_and_unmap, set_one });
 X_SCENARIO(event_expired_destroy, .setup = make_manual, .thread = { expired_and_destroy, set_one });
 
+/* A newcomer passes while the set that lets another go has yet to leave, and unmaps it. */
+static void pass_and_unmap(void)
+{
+	x_await(vez_event_is_set(&e));
+	wait_and_unmap();
+}
+
+static void set_when_one_waits(void)
+{
+	x_await(vez_event_waiters(&e) == 1);
+	set_one();
+}
+
+X_SCENARIO(event_manual_unmap_third, .setup = make_manual, .thread = { wait_once, pass_and_unmap, set_when_one_waits });
+
 /* Two were let go, one by a set that found it on its way in; the first to return destroys it. */
 static uint32_t returned;
 

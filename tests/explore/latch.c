@@ -151,6 +151,21 @@ X_SCENARIO(latch_destroy, .setup = make_1, .thread = { wait_and_destroy, count_o
 X_SCENARIO(latch_unmap, .setup = make_1, .thread = { wait_and_unmap, count_one });
 X_SCENARIO(latch_unmap_two, .setup = make_2, .thread = { wait_and_unmap, count_one, count_one });
 
+/* A newcomer passes while the one that opened it has yet to leave, and unmaps it. */
+static void pass_and_unmap(void)
+{
+	x_await(vez_latch_count(&l) == 0);
+	wait_and_unmap();
+}
+
+static void count_when_one_waits(void)
+{
+	x_await(vez_latch_waiters(&l) == 1);
+	count_one();
+}
+
+X_SCENARIO(latch_unmap_third, .setup = make_1, .thread = { wait_once, pass_and_unmap, count_when_one_waits });
+
 static uint32_t returned;
 
 static void make_two_destroy(void)
