@@ -421,7 +421,7 @@ static void count_often(void *arg)
 /* Seen to fail: count_down that stores the count with a plain load and store. */
 Test(latch, A14_no_count_down_is_lost)
 {
-	enum { STEPS = 300000 };
+	enum { STEPS = 3000000 };
 	vez_latch_t l = VEZ_LATCH_INITIALIZER(2 * STEPS);
 	struct waiter w = WAITER(latch, &l, UNTIMED);
 	unsigned ready = 0;
