@@ -65,8 +65,17 @@ void crew_add(struct crew *c, const char *name, void (*fn)(void *arg), void *arg
 	c->threads[c->size++] = spawn(name, member_main, m);
 }
 
+static atomic_llong begun;
+
+void meet(uint64_t ns)
+{
+	int64_t moment = atomic_load(&begun) + (int64_t)rnd(ns);
+	WAIT_UNTIL(now_ns() >= moment);
+}
+
 void crew_begin(struct crew *c)
 {
+	atomic_store(&begun, now_ns() + 2000);
 	atomic_store(&c->left, c->size);
 	atomic_fetch_add(&c->round, 1);
 }

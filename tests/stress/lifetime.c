@@ -6,8 +6,9 @@
  * The object lies at the end of a page of its own. In every other round the page is made inaccessible as soon as
  * destroy has returned 0, so that a late read or write is a crash; in the others the bytes are overwritten at
  * once, which takes no system call and so meets the latest of touches, and looked at when everybody is out.
- * Seen to fail: with vez_sem_release reading the word again after its exchange, with vez__monitor_leave looking at
- * m->gave_up_ after vez__lock_leave, and with a settled request published before the monitor is left.
+ * Seen to fail: with vez_sem_release reading the word again when it has left, with vez__monitor_leave reading the monitor
+ * when it has published (destroy-two-granted: already when it has left), and, by the user's semaphore, which cannot be
+ * destroyed then, with a settled request published before the monitor is left.
  */
 #include "stress.h"
 
@@ -252,8 +253,8 @@ static void token_user(void *arg)
 	page_take_away(&tok.page, tok.token, sizeof *tok.token, tok.fill);
 }
 
-/* fire against the end of the token: the wait was queued, or was refused because the token is fired. Seen to fail: with
- * a vez_cancel_destroy that does not wait for the fire that is inside. */
+/* fire against the end of the token: the wait was queued, or was refused because the token is fired. Seen to fail
+ * (token-refused crashes): with a vez_cancel_destroy that does not enter kin. */
 static void token_test(const struct test *t)
 {
 	struct crew crew = { 0 };

@@ -79,18 +79,19 @@ static struct {
 
 static void four_acquire(void *arg)
 {
-	dawdle();
+	meet(1000);
 	EXPECT(four.kind->acquire(&four.obj, 1, 0, VEZ_FOREVER, arg) == 0, "acquire");
 }
 
 static void four_release(void *arg)
 {
 	(void)arg;
-	dawdle();
+	meet(3000);
 	four.kind->release(&four.obj, 1);
 }
 
-/* Seen to fail (it hangs): with release looking for waiters before it adds its permits. */
+/* Seen to fail (it hangs): with vez__monitor_leave not serving, and, barging, with a release that looks for waiters before it
+ * adds its permits. */
 static void four_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -126,6 +127,7 @@ static void drop_acquires(void *arg)
 	vez_cancel_t *token = arg;
 	uint32_t got = 0;
 	for (int i = 0; i < 2; i++) {
+		meet(4000);
 		uint32_t n = 1 + (uint32_t)rnd(3);
 		int rc = drop.kind->acquire(&drop.obj, n, 0, VEZ_FOREVER, token);
 		EXPECT(rc == 0 || rc == ECANCELED, "result %d", rc);
@@ -139,13 +141,14 @@ static void drop_fire(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < DROPPERS; i++) {
-		dawdle();
+		meet(5000);
 		vez_cancel_fire(&drop.tokens[i]);
 	}
 }
 
-/* Three threads acquire twice and give back what they got, and their tokens fire meanwhile. Seen to fail: with the
- * permits taken although the request had been withdrawn. */
+/* Three threads acquire twice and give back what they got, and their tokens fire meanwhile. Seen to
+ * fail: with vez__cancel_delist not taking its request off the list, and, in some 20,000 rounds, with a give_up that goes on
+ * although withdraw says that the request was granted. */
 static void drop_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -158,8 +161,10 @@ static void drop_test(const struct test *t)
 	crew_add(&crew, "firer", drop_fire, NULL);
 	for (unsigned long i = 0; i < rounds; i++) {
 		crew_begin(&crew);
-		for (int k = 0; k < 10; k++)
+		for (int k = 0; k < 10; k++) {
+			meet(6000);
 			t->kind->release(&drop.obj, 1);
+		}
 		crew_end(&crew);
 		at_rest(t->kind, &drop.obj, 10);
 		for (int k = 0; k < DROPPERS; k++)
@@ -237,7 +242,7 @@ static void hop_run(void *arg)
 	}
 }
 
-/* Seen to fail: with a request's word published before it is off its room. */
+/* Seen to fail (it crashes): with a request's word published before it is off its room. */
 static void hop_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -365,7 +370,7 @@ static void chaos(void)
 	}
 }
 
-/* Ten operations a round. Seen to fail: with give_up not asking whether the request is settled, and with
+/* Ten operations a round. Seen to fail: with vez__request_cancel_fired not asking whether the request is settled, and with
  * vez__cancel_delist not taking its request off the list. */
 static void mix_test(const struct test *t)
 {

@@ -23,9 +23,9 @@ static const struct test *const groups[] = { watch_tests, race_tests, lifetime_t
 #define GROUPS (sizeof groups / sizeof groups[0])
 
 #if defined(UNDER_TSAN)
-#define SLOWER 20
+#define SLOWER 5
 #elif defined(UNDER_ASAN)
-#define SLOWER 10
+#define SLOWER 3
 #else
 #define SLOWER 1
 #endif

@@ -127,6 +127,8 @@ void crew_add(struct crew *c, const char *name, void (*fn)(void *arg), void *arg
 void crew_begin(struct crew *c);
 void crew_end(struct crew *c);
 void crew_dismiss(struct crew *c);
+/* A moment of the last round's first ns nanoseconds: all who look at the clock for it are there, and so meet. */
+void meet(uint64_t ns);
 
 /* A look between two looks at a condition: at first a pause, then the processor is left to others. */
 void look_again(unsigned *looks);

@@ -30,21 +30,6 @@ static void expect_canceled(vez_sem_t *s, vez_cancel_t *token, vez_deadline_t de
 	EXPECT(rc == ECANCELED, "result %d", rc);
 }
 
-/* A time of this round's own, up to ns after it began: all sides of a race look at the clock, and so meet. */
-static atomic_llong begun;
-
-static void meet(uint64_t ns)
-{
-	int64_t moment = atomic_load(&begun) + (int64_t)rnd(ns);
-	WAIT_UNTIL(now_ns() >= moment);
-}
-
-static void begin(struct crew *c)
-{
-	atomic_store(&begun, now_ns() + 2000);
-	crew_begin(c);
-}
-
 /* ---- attach and detach against fire and clear ---- */
 
 #define ATTACHERS 2
@@ -125,7 +110,7 @@ static void hooks_test(const struct test *t)
 			atomic_store(&hooks.counted[k].begun, 0);
 			atomic_store(&hooks.counted[k].ended, 0);
 		}
-		begin(&crew);
+		crew_begin(&crew);
 		crew_end(&crew);
 		EXPECT(vez_cancel_destroy(&hooks.token) == 0, "the token is still in use");
 		for (int k = 0; k < ATTACHERS; k++)
@@ -178,7 +163,7 @@ static void freed_test(const struct test *t)
 	crew_add(&crew, "firer", fire_freed, NULL);
 	for (unsigned long i = 0; i < rounds; i++) {
 		atomic_store(&freed.ran, 0);
-		begin(&crew);
+		crew_begin(&crew);
 		crew_end(&crew);
 		EXPECT(freed.ran == FREED, "%u of %d ran", freed.ran, FREED);
 		EXPECT(vez_cancel_destroy(&freed.token) == 0, "the token is still in use");
@@ -228,7 +213,7 @@ static void rivals_test(const struct test *t)
 			rivals[k].answer = -1;
 			EXPECT(vez_cancel_attach(&rivals[k].token, &rivals[k].hook, detach_other, &rivals[k]) == 0, "attach");
 		}
-		begin(&crew);
+		crew_begin(&crew);
 		crew_end(&crew);
 		for (int k = 0; k < 2; k++) {
 			EXPECT(rivals[k].ran == (rivals[!k].answer != 0), "ran %u times, and was told %d", rivals[k].ran,
@@ -310,7 +295,7 @@ static void children_test(const struct test *t)
 		crew_add(&crew, "family", raise_family, &kin.families[i]);
 	crew_add(&crew, "firer", fire_parent, NULL);
 	for (unsigned long i = 0; i < rounds; i++) {
-		begin(&crew);
+		crew_begin(&crew);
 		crew_end(&crew);
 		for (int k = 0; k < FAMILIES; k++) {
 			filled(&kin.families[k].child, sizeof(vez_cancel_t), "a child");
@@ -372,7 +357,7 @@ static void self_test(const struct test *t)
 		EXPECT(stack != MAP_FAILED && pthread_attr_setstack(&attr, stack, STACK) == 0, "no stack");
 		atomic_store(&self.token, NULL);
 		self.queues = t->flags || (i & 1);
-		begin(&crew);
+		crew_begin(&crew);
 		EXPECT(pthread_create(&thread, &attr, own_wait, NULL) == 0, "no thread");
 		pthread_join(thread, NULL);
 		EXPECT(mprotect(stack, STACK, PROT_NONE) == 0, "mprotect");
