@@ -4,10 +4,10 @@
  * on their way out.
  *
  * The object lies at the end of a page of its own. In every other round the page is made inaccessible as soon as
- * destroy has returned 0, so that a late read or write is a crash; in the others the bytes are overwritten at
- * once, which takes no system call and so meets the latest of touches, and looked at when everybody is out.
- * Seen to fail: with vez_sem_release reading the word again when it has left, with vez__monitor_leave reading the monitor
- * when it has published (destroy-two-granted: already when it has left), and, by the user's semaphore, which cannot be
+ * destroy has returned 0, so that a late read or write is a crash; in the others the bytes are overwritten at once,
+ * which takes no system call and so meets the latest of touches, and looked at when everybody is out. Seen to fail:
+ * with vez_sem_release reading the word again when it has left, with vez__monitor_leave reading the monitor when it
+ * has published (destroy-two-granted: already when it has left), and, by the user's semaphore, which cannot be
  * destroyed then, with a settled request published before the monitor is left.
  */
 #include "stress.h"

@@ -93,8 +93,9 @@ static void fire_and_clear(void *arg)
 	}
 }
 
-/* Seen to fail: with a detach that does not wait; with a take_off that does not ask whether the hook is still attached (it
- * crashes or runs after all); and, by the thread sanitizer, with a fire that looks outside kin whether it owes hooks. */
+/* Seen to fail: with a detach that does not wait; with a take_off that does not ask whether the hook is still attached
+ * (it crashes or runs after all); and, by the thread sanitizer, with a fire that looks outside kin whether it owes
+ * hooks. */
 static void hooks_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -283,8 +284,8 @@ static void fire_parent(void *arg)
 	vez_cancel_fire(&kin.parent);
 }
 
-/* Seen to fail: with a destroy that leaves the children without a parent (it hangs), with one that leaves the token among its
- * parent's children, and with an init_child that does not look whether the parent is fired (it hangs). */
+/* Seen to fail: with a destroy that leaves the children without a parent (it hangs), with one that leaves the token
+ * among its parent's children, and with an init_child that does not look whether the parent is fired (it hangs). */
 static void children_test(const struct test *t)
 {
 	struct crew crew = { 0 };
