@@ -125,11 +125,12 @@ static void claim_all(vez_cancel_t *c, struct cds_list_head *claimed)
 static vez_monitor_t kin = VEZ_MONITOR_INITIALIZER(NULL);
 static vez_room_t detaching = VEZ_ROOM_INITIALIZER;
 
-/* A hook that runs. */
+/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is looked at. */
 struct run {
 	struct run *next;
 	const vez_cancel_hook_t *hook;
 	uint64_t runner;
+	bool renewed;
 };
 static struct run *running;
 
@@ -212,22 +213,27 @@ static void end_run(struct run *run, vez_cancel_t *c)
 		vez_monitor_settle(&kin, r, 0);
 }
 
+/* Inside kin, which it leaves meanwhile: runs a hook that is in no list any more. */
+static void run_hook(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	void (*fn)(void *) = h->fn_;
+	void *arg = h->arg_;
+	struct run run = { running, h, vez__self(), false };
+	h->token_ = NULL;
+	running = &run;
+	vez_monitor_exit(&kin);
+	fn(arg);
+	vez_monitor_enter(&kin);
+	end_run(&run, c);
+}
+
 static void run_hooks(struct fire *fire)
 {
 	vez_monitor_enter(&kin);
 	while (!cds_list_empty(&fire->hooks)) {
 		vez_cancel_hook_t *h = hook_at(fire->hooks.next);
-		vez_cancel_t *c = h->token_;
-		void (*fn)(void *) = h->fn_;
-		void *arg = h->arg_;
-		struct run run = { running, h, vez__self() };
 		cds_list_del((struct cds_list_head *)h->link_);
-		h->token_ = NULL;
-		running = &run;
-		vez_monitor_exit(&kin);
-		fn(arg);
-		vez_monitor_enter(&kin);
-		end_run(&run, c);
+		run_hook(h->token_, h);
 	}
 	vez_monitor_exit(&kin);
 }
@@ -252,29 +258,36 @@ void vez_cancel_fire(vez_cancel_t *c)
 		run_hooks(&fire);
 }
 
+/* Inside kin: the address is that of another attachment now. */
+static void renew_runs(const vez_cancel_hook_t *h)
+{
+	for (struct run *run = running; run; run = run->next)
+		if (run->hook == h)
+			run->renewed = true;
+}
+
 int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
 {
 	vez_monitor_enter(&kin);
 	bool fired = vez_cancel_fired(c);
-	h->token_ = NULL;
-	if (!fired) {
-		h->fn_ = fn;
-		h->arg_ = arg;
-		h->token_ = c;
+	renew_runs(h);
+	h->fn_ = fn;
+	h->arg_ = arg;
+	h->token_ = c;
+	c->busy_++;
+	if (fired)
+		run_hook(c, h);
+	else
 		cds_list_add_tail((struct cds_list_head *)h->link_, as_list(c->hooks_));
-		c->busy_++;
-	}
 	vez_monitor_exit(&kin);
-	if (!fired)
-		return 0;
-	fn(arg);
-	return EALREADY;
+	return fired ? EALREADY : 0;
 }
 
-static struct run *run_of(const vez_cancel_hook_t *h)
+/* Inside kin: a run of h, the latest; not by this thread: of another one. */
+static struct run *run_of(const vez_cancel_hook_t *h, uint64_t not_by)
 {
 	struct run *run = running;
-	while (run && run->hook != h)
+	while (run && (run->hook != h || run->runner == not_by))
 		run = run->next;
 	return run;
 }
@@ -282,7 +295,8 @@ static struct run *run_of(const vez_cancel_hook_t *h)
 /* Inside kin: whether h was attached, and is no more. A hook that runs may be gone: only its address is used. */
 static bool take_off(vez_cancel_t *c, vez_cancel_hook_t *h)
 {
-	if (run_of(h) || h->token_ != c)
+	const struct run *run = run_of(h, 0);
+	if ((run && !run->renewed) || h->token_ != c)
 		return false;
 	cds_list_del((struct cds_list_head *)h->link_);
 	h->token_ = NULL;
@@ -300,14 +314,13 @@ int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 
 int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 {
-	vez_request_t r = VEZ_REQUEST_INITIALIZER;
 	vez_monitor_enter(&kin);
 	bool taken = take_off(c, h);
-	const struct run *run = run_of(h);
-	if (run && run->runner != vez__self()) {
+	while (run_of(h, vez__self())) {
+		vez_request_t r = VEZ_REQUEST_INITIALIZER;
 		vez_request_set_value(&r, h, 0);
 		vez_monitor_wait(&kin, &detaching, &r, VEZ_FOREVER, NULL);
-		return EALREADY;
+		vez_monitor_enter(&kin);
 	}
 	vez_monitor_exit(&kin);
 	return taken ? 0 : EALREADY;

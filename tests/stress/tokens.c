@@ -173,6 +173,60 @@ static void freed_test(const struct test *t)
 	crew_dismiss(&crew);
 }
 
+/* ---- a hook that attaches itself anew, or that its attach runs ---- */
+
+static struct {
+	vez_cancel_t fired, next;
+	vez_cancel_hook_t hook;
+	atomic_bool renews, begun, ended;
+} anew;
+
+static void attach_anew(void *arg)
+{
+	if (atomic_load(&anew.renews))
+		EXPECT(vez_cancel_attach(&anew.next, &anew.hook, attach_anew, arg) == 0, "attach");
+	atomic_store(&anew.begun, true);
+	meet(20000);
+	atomic_store(&anew.ended, true);
+}
+
+static void attach_fired(void *arg)
+{
+	EXPECT(vez_cancel_attach(&anew.fired, &anew.hook, attach_anew, arg) == EALREADY, "attach");
+}
+
+static void detach_anew(void *arg)
+{
+	vez_cancel_t *c = atomic_load(&anew.renews) ? &anew.next : &anew.fired;
+	(void)arg;
+	WAIT_UNTIL(atomic_load(&anew.begun));
+	int rc = vez_cancel_detach(c, &anew.hook);
+	EXPECT(rc == (atomic_load(&anew.renews) ? 0 : EALREADY), "detach: %d", rc);
+	EXPECT(atomic_load(&anew.ended), "it still runs");
+}
+
+/* While it runs, another thread detaches it: from the token where it is attached anew, or from that whose attach runs
+ * it. Seen to fail: with an attach that does not make its runs known, and with one that does not renew those of
+ * before. */
+static void anew_test(const struct test *t)
+{
+	struct crew crew = { 0 };
+	unsigned long rounds = rounds_of(t);
+	crew_add(&crew, "attacher", attach_fired, NULL);
+	crew_add(&crew, "detacher", detach_anew, NULL);
+	vez_cancel_fire(&anew.fired);
+	for (unsigned long i = 0; i < rounds; i++) {
+		atomic_store(&anew.renews, i & 1);
+		atomic_store(&anew.begun, false);
+		atomic_store(&anew.ended, false);
+		crew_begin(&crew);
+		crew_end(&crew);
+		EXPECT(vez_cancel_destroy(&anew.next) == 0, "the token is still in use");
+	}
+	crew_dismiss(&crew);
+	EXPECT(vez_cancel_destroy(&anew.fired) == 0, "the token is still in use");
+}
+
 /* ---- two hooks that detach each other ---- */
 
 struct rival {
@@ -373,6 +427,7 @@ const struct test token_tests[] = {
 	{ "hooks", hooks_test, NULL, 1, 0, 2 },
 	{ "hooks-two-fires", hooks_test, NULL, 2, 0, 2 },
 	{ "hook-frees-itself", freed_test, NULL, 0, 0, 2 },
+	{ "hook-attached-anew", anew_test, NULL, 0, 0, 5 },
 	{ "hooks-detach-each-other", rivals_test, NULL, 0, 0, 2 },
 	{ "children", children_test, NULL, 0, 0, 2 },
 	{ "token-of-exiting-thread", self_test, NULL, 0, 0, 5 },
