@@ -184,13 +184,14 @@ Test(word, ALL_who_comes_in_and_who_does_not)
 	EXPECT_EQ(word, VEZ__COMING);
 	EXPECT(vez__word_come(&word));
 	EXPECT(!vez__word_poke(&word, &wake));
-	EXPECT(vez__word_stay(&word));
-	EXPECT_EQ(word & VEZ__COMING, 0);
+	vez__word_go_back(&word);
+	EXPECT_EQ(word, 0);
 	EXPECT(vez__word_poke(&word, &wake));
 	EXPECT(!wake);
 	EXPECT(vez__word_come(&word));
 	word = VEZ__COMING | VEZ__FIRED;
-	EXPECT(!vez__word_stay(&word));
+	vez__word_go_back(&word);
+	EXPECT_EQ(word, VEZ__FIRED);
 	word = VEZ__SETTLED;
 	EXPECT(!vez__word_come(&word));
 	word = VEZ__FIRED;

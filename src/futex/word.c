@@ -106,24 +106,6 @@ static bool fired(uint32_t seen)
 	return (seen & VEZ__FIRED) && !(seen & VEZ__DEAF);
 }
 
-bool vez__word_decide(uint32_t *word)
-{
-	uint32_t seen = vez__load(word, relaxed);
-	while (!vez__cas(word, &seen, fired(seen) ? seen & ~VEZ__COMING : seen | VEZ__SETTLED, relaxed))
-		;
-	return !fired(seen);
-}
-
-bool vez__word_stay(uint32_t *word)
-{
-	uint32_t seen = vez__load(word, relaxed);
-	do {
-		if (fired(seen))
-			return false;
-	} while (!vez__cas(word, &seen, seen & ~(VEZ__COMING | VEZ__SETTLED), relaxed));
-	return true;
-}
-
 void vez__word_go_back(uint32_t *word)
 {
 	vez__fetch_and(word, ~VEZ__COMING, relaxed);

@@ -2,8 +2,8 @@
 /*
  * The request word: what one waiting thread sleeps on.
  *
- *	bit 0  SETTLED  the result is decided, or its thread is inside and deciding. Set inside the monitor; cleared there only by
- *	                that thread, if it stays.
+ *	bit 0  SETTLED  the result is decided. Set inside the monitor, by who settles, or by the request's own thread that has come
+ *	                and settled it itself.
  *	bit 1  COMING   the request's own thread is on its way into the monitor: its deadline has passed, or it was poked to look
  *	                again. Set by that thread, or by who pokes it (inside); only while free. Cleared by that thread, inside.
  *	bit 2  FIRED    a token fired. Set by who fires. If it found none of SETTLED, FIRED, DONE and DEAF, the firing thread will
@@ -51,15 +51,7 @@ bool vez__word_come(uint32_t *word);
 /* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for it. */
 bool vez__word_look(uint32_t *word);
 
-/* Its own thread, inside the monitor, has come for a request that is not settled: decides it now. False: a token fired before,
- * and who fired will end the request; the thread is no more COMING. */
-bool vez__word_decide(uint32_t *word);
-
-/* Its own thread, inside the monitor, after vez__word_decide: stays in the room after all. False: a token fired meanwhile, and
- * the thread has to end the request itself. */
-bool vez__word_stay(uint32_t *word);
-
-/* Its own thread, inside the monitor: has come for nothing, and is no more COMING. */
+/* Its own thread, inside the monitor: has come, and is no more COMING: it stays, or leaves the request to who fired. */
 void vez__word_go_back(uint32_t *word);
 
 /* Inside the monitor: tells the thread to come in and look again. *wake tells whether it sleeps: its word's address is

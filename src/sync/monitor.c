@@ -23,7 +23,8 @@
  * Invariants
  *  M1 a request is in a room's queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
  *  M2 a settled request is completed by exactly one: by the leaver through the settled list, if neither COMING nor FIRED was
- *     set before SETTLED; else by the last of those who come, its own thread (COMING) and the one that fired (FIRED).
+ *     set before SETTLED; else by the last of those who come, its own thread (COMING) and the one that fired (FIRED). A
+ *     fire that meets a request before SETTLED comes for it whatever else happens: when it returns, the request is decided.
  *  M3 the monitor is not destroyed while pins_ counts a request, and every thread that will enter it because of a request is
  *     counted by it: who sets COMING or FIRED first does so before SETTLED, so before the settler could count it out.
  *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
@@ -218,14 +219,20 @@ static void complete(vez_monitor_t *m, vez_request_t *r)
 	unpin(m);
 }
 
+/* Tells in the word that r is settled, and remembers whether who fired is coming for it. Returns the word before. */
+static uint32_t note_settled(vez_request_t *r)
+{
+	uint32_t before = vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed);
+	if ((before & (VEZ__SETTLED | VEZ__FIRED | VEZ__DEAF)) == VEZ__FIRED)
+		r->state_ |= FIRE_COMES;
+	return before;
+}
+
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 {
 	vez__request_settle_own(r, result);
-	uint32_t before = vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed);
-	if (vez__word_is_free(before))
+	if (vez__word_is_free(note_settled(r)))
 		complete(m, r);
-	else if ((before & (VEZ__SETTLED | VEZ__FIRED | VEZ__DEAF)) == VEZ__FIRED)
-		r->state_ |= FIRE_COMES;
 	return true;
 }
 
@@ -297,33 +304,34 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 		m->gave_up_(m, r->room_, r);
 }
 
+/* Inside: the request's thread looks whether it can go, and gives up if its limit has passed. */
+static void look_or_give_up(vez_monitor_t *m, vez_request_t *r, bool expired)
+{
+	if (r->ops_ && r->ops_->look)
+		r->ops_->look(m, r);
+	uint32_t word = vez__load(&r->word_, relaxed);
+	/* DEAF: its deadline may have passed just before it was moved here and poked. */
+	if (!vez__request_settled(r) && expired && !(word & VEZ__DEAF))
+		give_up(m, r, word & VEZ__FIRED ? ECANCELED : ETIMEDOUT);
+}
+
 /* Inside: the request's thread has come. True: the request is settled, and its result is this thread's to take. False: it
- * stays, or who fired its token is still to come, and ends it. */
+ * stays, or who fired its token is still to come. */
 static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 {
-	const struct vez__ops *ops = r->ops_;
 	if (r->state_ & KEPT) {
 		vez__word_keep(&r->word_, true);
 		return false;
 	}
-	if (vez__request_settled(r)) {
-		bool awaits_fire = (r->state_ & (FIRE_COMES | FIRE_CAME)) == FIRE_COMES;
-		if (awaits_fire)
-			vez__word_go_back(&r->word_);
-		return !awaits_fire;
+	if (!vez__request_settled(r)) {
+		look_or_give_up(m, r, expired);
+		if (vez__request_settled(r))
+			note_settled(r);
 	}
-	if (!vez__word_decide(&r->word_))
-		return false;
-	if (ops && ops->look)
-		ops->look(m, r);
-	if (vez__request_settled(r))
-		return true;
-	/* Its deadline may have passed just before it was moved here and poked. */
-	bool ends = expired && !(vez__load(&r->word_, relaxed) & VEZ__DEAF);
-	if (!ends && vez__word_stay(&r->word_))
-		return false;
-	give_up(m, r, vez__load(&r->word_, relaxed) & VEZ__FIRED ? ECANCELED : ETIMEDOUT);
-	return true;
+	bool takes = vez__request_settled(r) && (r->state_ & (FIRE_COMES | FIRE_CAME)) != FIRE_COMES;
+	if (!takes)
+		vez__word_go_back(&r->word_);
+	return takes;
 }
 
 /* The request's thread, which is COMING, comes in. Whether it takes the result. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The schedule explorer: the library, the scenarios and the engine in one program. README.md here says how it works.
 
-EXPLORE := $(B)/tests/explore/explore
+EXPLORE := $(B)/tests/explore
 EXPLORE_SHORT := --quick
 
 # The compiler reports every plain access as it does for ThreadSanitizer, to functions of the engine. Addresses are

@@ -365,6 +365,23 @@ static void left_if_closed(void)
 }
 
 X_SCENARIO(sem_close, .setup = make_0, .thread = { acquire_until_or_closed, close_it }, .check = left_0);
+
+/* What was released before the close goes to who was first in the queue. */
+static void release_then_close(void)
+{
+	x_await(vez_sem_waiters(&s) == 1);
+	x_assert(vez_sem_release(&s, 1) == 0);
+	close_it();
+}
+
+static void was_granted(void)
+{
+	x_assert(rc[0] == 0);
+	left(0);
+}
+
+X_SCENARIO(sem_close_after_release_barging, .setup = make_barging_0, .thread = { acquire_or_closed, release_then_close },
+	   .check = was_granted);
 X_SCENARIO(sem_close_release, .setup = make_0, .thread = { acquire_or_closed, close_it, release_one },
 	   .check = left_if_closed);
 
@@ -581,6 +598,50 @@ static void fire_and_clear(void)
 
 X_SCENARIO(sem_token_cleared, .setup = make_token_0, .thread = { acquire_cancelled, fire_and_clear },
 	   .check = left_0);
+
+/* When the fire has returned, what was queued is decided: no release that begins later grants it, wherever its thread is. */
+static void acquire_ended(void)
+{
+	rc[0] = vez_sem_acquire_until(&s, 1, x_soon(), &token);
+	x_assert(rc[0] == ECANCELED || rc[0] == ETIMEDOUT);
+	vez__store(&told, 1, release);
+}
+
+static void fire_then_release(void)
+{
+	x_await(vez_sem_waiters(&s) == 1 || vez__load(&told, acquire));
+	vez_cancel_fire(&token);
+	x_assert(vez_sem_release(&s, 1) == 0);
+}
+
+X_SCENARIO(sem_fire_then_release, .setup = make_token_0, .thread = { acquire_ended, fire_then_release },
+	   .check = left_if_ended);
+
+/* The same where the thread was told to come and look: its permit was taken by who told it. */
+static void poke_fire_then_release(void)
+{
+	x_await(vez_sem_waiters(&s) == 1);
+	x_assert(vez_sem_release(&s, 1) == 0);
+	rc[1] = vez_sem_try_acquire(&s, 1);
+	vez_cancel_fire(&token);
+	if (rc[1] == 0)
+		x_assert(vez_sem_release(&s, 1) == 0);
+}
+
+static void acquire_poked(void)
+{
+	rc[0] = vez_sem_acquire_until(&s, 1, VEZ_FOREVER, &token);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
+}
+
+static void ended_if_taken(void)
+{
+	x_assert(rc[1] != 0 || rc[0] == ECANCELED);
+	left_if_ended();
+}
+
+X_SCENARIO(sem_fire_then_release_barging, .setup = make_token_barging_0, .thread = { acquire_poked, poke_fire_then_release },
+	   .check = ended_if_taken);
 
 /* ---- a release in a signal handler, at any point of what it interrupts ---- */
 
