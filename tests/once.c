@@ -478,7 +478,7 @@ static void use(void *arg)
 	*(int *)arg = rc;
 }
 
-/* Seen to fail: RUNNING that is set without having been seen clear; a failure that forgets those who wait. */
+/* Seen to fail: a failure that counts as success (finish that marks DONE whatever the code); one that never does. */
 Test(once, ALL_a_crowd_of_which_two_fail)
 {
 	enum { CROWD = 5, ROUNDS = 400 };

@@ -819,7 +819,7 @@ static void visit(void *arg)
 	}
 }
 
-/* Seen to fail: TAKEN that is set without having been seen clear; in_gap that forgets LEFT; a keeper that is lost (hangs). */
+/* Seen to fail: in_gap that is never true; a keeper that is not appointed, or does not set its time (hangs). */
 Test(sched, ALL_04_a_crowd)
 {
 	enum { N = 5 };

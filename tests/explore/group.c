@@ -103,6 +103,29 @@ X_SCENARIO(group_together, .setup = make_held, .thread = { meet_inside, meet_ins
 	   .check = left);
 X_SCENARIO(group_together_anyhow, .setup = make_held, .thread = { meet_inside, meet_inside, leave }, .check = left);
 
+/* The same with another group queued between them. */
+static void meet_inside_after_3(void)
+{
+	x_await(vez_group_waiters(&g) == 2);
+	meet_inside();
+}
+
+static void pass_3_after_2(void)
+{
+	x_await(vez_group_waiters(&g) == 1);
+	write_3();
+}
+
+static void leave_when_three_wait(void)
+{
+	x_await(vez_group_waiters(&g) == 3);
+	leave();
+}
+
+X_SCENARIO(group_together_past_another, .setup = make_held,
+	   .thread = { meet_inside, pass_3_after_2, meet_inside_after_3, leave_when_three_wait }, .check = left,
+	   .preemptions = 1, .random = 5000);
+
 /* ---- fair ---- */
 
 /* While group 2 waits, a newcomer of group 1 does not enter. */

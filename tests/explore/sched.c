@@ -14,6 +14,7 @@ static int entered;          /* how often */
 static int order[X_THREADS]; /* with what */
 static int rc[X_THREADS];
 static vez_deadline_t gap_end;
+static int gone;             /* who waited in the gap has entered */
 
 /* The smaller comes first. */
 static bool before(const void *a, const void *b)
@@ -29,6 +30,7 @@ static void make_ordered(bool (*by)(const void *, const void *))
 	x_assert(vez_sched_init(&s, by, 0) == 0);
 	vez_cancel_init(&token);
 	entered = 0;
+	gone = 0;
 	for (int i = 0; i < X_THREADS; i++)
 		rc[i] = -1;
 }
@@ -279,6 +281,40 @@ X_SCENARIO(sched_gap_ends_two, .setup = make_in_long_gap, .thread = { pass_1, pa
 X_SCENARIO(sched_gap_ends_token, .setup = make_in_long_gap, .thread = { pass_until_0, end_gap, fire },
 	   .check = conserved);
 
+/* A gap that is made shorter: the keeper has another time to keep. */
+static void shorten_gap(void)
+{
+	x_assert(vez_sched_min_gap(&s, 1) == 0);
+}
+
+X_SCENARIO(sched_gap_shortened, .setup = make_in_long_gap, .thread = { pass_1, shorten_gap }, .check = two_entered,
+	   .preemptions = 2);
+
+/* Who waited in the gap comes before one who comes after it. */
+static void come_after_2(void)
+{
+	int what = 1;
+	x_await(vez_sched_waiters(&s) == 1 || vez__load(&gone, relaxed) == 1);
+	rc[1] = vez_sched_enter_until(&s, &what, VEZ_NOW, NULL);
+	x_assert(rc[1] == ETIMEDOUT || rc[1] == 0);
+	if (rc[1] == 0) {
+		x_assert(entered == 2);
+		leave();
+	}
+}
+
+static void wait_2(void)
+{
+	int what = 2;
+	x_assert(vez_sched_enter(&s, &what) == 0);
+	note(2);
+	vez__store(&gone, 1, relaxed);
+	leave();
+}
+
+X_SCENARIO(sched_gap_newcomer, .setup = make_in_gap, .thread = { wait_2, come_after_2 }, .check = two_entered,
+	   .preemptions = 2);
+
 /* A gap that is set while somebody is inside or has just left: the leave counts. */
 static void begin_gap(void)
 {
@@ -310,6 +346,9 @@ static void pass_and_unmap(void)
 
 X_SCENARIO(sched_destroy, .setup = make_held, .thread = { pass_and_destroy, leave_for_another }, .check = nothing);
 X_SCENARIO(sched_unmap, .setup = make_held, .thread = { pass_and_unmap, leave_for_another }, .check = nothing);
+
+/* The one who ended the gap lets it in. */
+X_SCENARIO(sched_unmap_after_gap, .setup = make_in_long_gap, .thread = { pass_and_unmap, end_gap }, .check = nothing);
 
 static void try_and_destroy(void)
 {
