@@ -13,7 +13,7 @@
  *	limit, no hint            0: 51,132 22,537 2,390   200: 51,040 21,742 2,542   800: 24,044 5,786 3,032
  *	limit 1000, hint 64, probes down to every 256th: 3,205 1,966 2,491
  * A wake across CPUs takes 20 microseconds and more, so that a spin of less than 10 (a pause takes 12 ns) never meets
- * who comes back. For a short lock and a mutex 200 pauses are the most: they are left sooner, or their owner does not run.
+ * who comes back. For a short lock 200 pauses are the most: it is left sooner, or the one inside does not run.
  * Sources: the averaging is that of glibc's adaptive mutex.
  */
 #include "spin.h"
@@ -42,7 +42,7 @@ static __thread struct spinner self[3] __attribute__((tls_model("initial-exec"))
 
 static unsigned limit_of(enum vez__spin what)
 {
-	return what == VEZ__SPIN_WORD || vez__spin_limit < SHORT_LIMIT ? vez__spin_limit : SHORT_LIMIT;
+	return what != VEZ__SPIN_LOCK || vez__spin_limit < SHORT_LIMIT ? vez__spin_limit : SHORT_LIMIT;
 }
 
 unsigned vez__spin_budget(enum vez__spin what)
