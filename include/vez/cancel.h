@@ -7,21 +7,21 @@
  * that callers further up see it too, and it stays fired until vez_cancel_clear.
  *
  * The thread that fires ends the waits itself: it takes each request out of its room, lets those go who were held back
- * by it, and wakes its thread with the answer. When vez_cancel_fire returns, every request that was queued with the token
- * when it fired is decided, even if the token is cleared before any of their threads has run. A request that was granted
- * first stays granted, and its wait returns 0.
+ * by it, and wakes its thread with the answer. When vez_cancel_fire returns, every request that was queued with the
+ * token when it fired is decided, even if the token is cleared before any of their threads has run. A request that was
+ * granted first stays granted, and its wait returns 0.
  *
  * Ordering: everything before the firing happens before the return of a wait that it ended, and before everything after
  * a vez_cancel_fired that says true.
- * A token can have children, which fire with it, and hooks: functions that a firing calls. A fire first ends every wait, of the
- * token and of its descendants, and then runs their hooks on the firing thread, the oldest of each token first, with no vez
- * lock held.
+ * A token can have children, which fire with it, and hooks: functions that a firing calls. A fire first ends every
+ * wait, of the token and of its descendants, and then runs their hooks on the firing thread, the oldest of each token
+ * first, with no vez lock held.
  * Lifetime: a token must outlive every wait that names it. It may be destroyed as soon as those have returned, though a
  * fire that ended them has not.
- * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests that it
- * ends, and would wait for itself. Leave first.
- * fork: the child's tokens say what they said at the fork; waits of other threads do not exist in the child. A token that
- * another thread was firing, or waiting with, at that moment is to be initialized anew.
+ * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests
+ * that it ends, and would wait for itself. Leave first.
+ * fork: the child's tokens say what they said at the fork; waits of other threads do not exist in the child. A token
+ * that another thread was firing, or waiting with, at that moment is to be initialized anew.
  */
 #ifndef VEZ_CANCEL_H
 #define VEZ_CANCEL_H
@@ -42,8 +42,8 @@ typedef struct vez_cancel {
 	uint64_t reserved_[4];
 } vez_cancel_t;
 
-/* A function that a firing calls. Its memory is the caller's, and vez's from vez_cancel_attach until it begins to run or is
- * detached. */
+/* A function that a firing calls. Its memory is the caller's, and vez's from vez_cancel_attach until it begins to run
+ * or is detached. */
 typedef struct vez_cancel_hook {
 	void *link_[2];
 	void (*fn_)(void *arg);
@@ -64,8 +64,8 @@ void vez_cancel_init(vez_cancel_t *c);
 /* Makes a token that fires with its parent, and may fire alone. If the parent is fired, it is fired, too. 0. */
 int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent);
 
-/* EBUSY, and nothing has changed, while a wait or a request names it, or it has hooks, or one of them runs. Its children become
- * its parent's. */
+/* EBUSY, and nothing has changed, while a wait or a request names it, or it has hooks, or one of them runs. Its
+ * children become its parent's. */
 int vez_cancel_destroy(vez_cancel_t *c);
 
 /* Fires the token: ends every wait that names it. Firing a fired token does nothing. Any thread. */
@@ -80,13 +80,14 @@ bool vez_cancel_clear(vez_cancel_t *c);
 /* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. */
 vez_cancel_t *vez_cancel_self(void);
 
-/* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and fn(arg) has
- * been called by this call. Once it began, vez does not touch the hook again, so that fn may free it or attach it anew. */
+/* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and
+ * fn(arg) has been called by this call. Once it began, vez does not touch the hook again, so that fn may free it or
+ * attach it anew. */
 int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *arg), void *arg);
 
-/* Detaches the hook. 0: it has not run and never will. EALREADY: it ran, and has returned: if it is running, this waits until
- * it has; but called from inside the hook itself, it returns at once. Two hooks that detach each other with this wait for
- * ever, and so does who holds a lock that the hook needs: use the next one there. */
+/* Detaches the hook. 0: it has not run and never will. EALREADY: it ran, and has returned: if it is running, this waits
+ * until it has; but called from inside the hook itself, it returns at once. Two hooks that detach each other with this
+ * wait for ever, and so does who holds a lock that the hook needs: use the next one there. */
 int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
 /* The same without waiting. EALREADY: it has run, or is running. */

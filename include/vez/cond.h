@@ -2,24 +2,25 @@
 /*
  * vez/cond.h - conditions: waiting inside a mutex for something to become true
  *
- * Any number of conditions may be used with one mutex; a condition is used with one mutex at a time. A wait releases the
- * mutex, whole if it is recursive, and holds it again on every return, whatever the result. A signal notifies the longest waiter
- * (or the one with the smallest key). A notified waiter moves straight to the mutex's queue: it wakes when it can have the
- * mutex, not before, so that a broadcast wakes one thread at a time.
+ * Any number of conditions may be used with one mutex; a condition is used with one mutex at a time. A wait releases
+ * the mutex, whole if it is recursive, and holds it again on every return, whatever the result. A signal notifies the
+ * longest waiter (or the one with the smallest key). A notified waiter moves straight to the mutex's queue: it wakes
+ * when it can have the mutex, not before, so that a broadcast wakes one thread at a time.
  *
  * There are no spurious returns: 0 means notified. A later waiter cannot take an earlier one's notification. A
- * notification is never lost to a deadline or token that comes at the same moment: either that wait returns 0, or another waiter is
- * notified. Once notified, a wait returns 0 whatever happens later; taking the mutex back ignores deadline and token.
+ * notification is never lost to a deadline or token that comes at the same moment: either that wait returns 0, or
+ * another waiter is notified. Once notified, a wait returns 0 whatever happens later; taking the mutex back ignores
+ * deadline and token.
  * What the notification says may have changed when the waiter has the mutex, if others took it in between: where
  * that is possible, check again. A signal that finds nobody waiting is not remembered.
  *
  * Ordering: everything before a signal happens before the return of the wait that it notified.
- * Destroy: allowed when nobody waits; a thread whose wait has returned may destroy and unmap the condition though the signal
- * has not returned.
- * Signal handlers: vez_cond_waiters only. fork: a condition on which threads of the parent were waiting is to be initialized
- * anew in the child. Waits are no pthread cancellation points.
- * Errors on entry, in this order: EPERM (the mutex is free, or not the caller's where that is tracked), EINVAL, ECANCELED,
- * ETIMEDOUT (both without letting the mutex go).
+ * Destroy: allowed when nobody waits; a thread whose wait has returned may destroy and unmap the condition though the
+ * signal has not returned.
+ * Signal handlers: vez_cond_waiters only. fork: a condition on which threads of the parent were waiting is to be
+ * initialized anew in the child. Waits are no pthread cancellation points.
+ * Errors on entry, in this order: EPERM (the mutex is free, or not the caller's where that is tracked), EINVAL,
+ * ECANCELED, ETIMEDOUT (both without letting the mutex go).
  * Sources: Lampson and Redell (1980); the scheduled wait: Hoare, "Monitors" (1974).
  */
 #ifndef VEZ_COND_H
@@ -51,14 +52,16 @@ int vez_cond_init(vez_cond_t *c);
 /* EBUSY, and nothing has changed, while somebody waits. */
 int vez_cond_destroy(vez_cond_t *c);
 
-/* Releases the mutex, waits to be notified, and takes the mutex back. 0; EPERM; EINVAL while others wait with another mutex. */
+/* Releases the mutex, waits to be notified, and takes the mutex back. 0; EPERM; EINVAL while others wait with another
+ * mutex. */
 int vez_cond_wait(vez_cond_t *c, vez_mutex_t *m);
 
-/* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires; the mutex is held
- * then, too. */
+/* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires; the mutex is
+ * held then, too. */
 int vez_cond_wait_until(vez_cond_t *c, vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* The same, waiting by key: the smallest is notified first, first come first served among equals. The other forms have key 0. */
+/* The same, waiting by key: the smallest is notified first, first come first served among equals. The other forms have
+ * key 0. */
 int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel);
 
 /* Notifies the first waiter, or all of them in their order. With or without the mutex. How many were notified. */

@@ -10,15 +10,16 @@
  * A set never waits, whoever else is using the event: where another thread is just inside, that one carries the set out
  * before it leaves. It wakes those whom it lets through, each once, and nobody else.
  *
- * Ordering: everything before a set happens before everything after a wait that it lets through, after a reset that undoes
- * it, and after a vez_event_is_set that tells of it.
- * Destroy: a thread whose wait has returned, with any result, may destroy the event and unmap it, if no other thread will
- * call it again and nobody is queued; vez_event_destroy waits for a set that is just leaving and for waits that are.
+ * Ordering: everything before a set happens before everything after a wait that it lets through, after a reset that
+ * undoes it, and after a vez_event_is_set that tells of it.
+ * Destroy: a thread whose wait has returned, with any result, may destroy the event and unmap it, if no other thread
+ * will call it again and nobody is queued; vez_event_destroy waits for a set that is just leaving and for waits that
+ * are.
  * Signal handlers: vez_event_set and vez_event_waiters may be called there, whatever they interrupt.
  * fork: in the child the event is as it was; an event on which threads of the parent were waiting, or which one of them
  * was about to leave, is to be initialized anew. Waits are no pthread cancellation points.
- * Errors on entry, in this order: ECANCELED (token fired; a kept set stays), then the event (which lets through even if the
- * deadline has passed), then ETIMEDOUT.
+ * Errors on entry, in this order: ECANCELED (token fired; a kept set stays), then the event (which lets through even if
+ * the deadline has passed), then ETIMEDOUT.
  * Sources: the binary private semaphore of Dijkstra's T.H.E. system (1968) and the event counts of Reed and Kanodia
  * (1979); manual and automatic reset as in the event objects of OS/2 and Windows.
  */
@@ -52,8 +53,8 @@ int vez_event_init(vez_event_t *e, unsigned flags);
 /* EBUSY, and nothing has changed, while requests are queued. */
 int vez_event_destroy(vez_event_t *e);
 
-/* Lets go all who wait, and all who come until the event is reset; with VEZ_AUTO_RESET the longest waiter, or the next to
- * come. Setting a set event changes nothing. Any thread, signal handlers included; never waits. Returns 0. */
+/* Lets go all who wait, and all who come until the event is reset; with VEZ_AUTO_RESET the longest waiter, or the next
+ * to come. Setting a set event changes nothing. Any thread, signal handlers included; never waits. Returns 0. */
 int vez_event_set(vez_event_t *e);
 
 /* Not set from now on; a set that was kept is dropped. Whom a set has let through before goes all the same. Returns 0. */

@@ -2,8 +2,8 @@
 /*
  * vez/latch.h - latch: a count that opens a gate, once, when it reaches zero
  *
- * Threads that wait are let go together when the count has been counted down to 0; who comes later does not wait. The latch
- * never closes again: for a round that repeats, see vez/barrier.h; for a gate that closes, vez/event.h.
+ * Threads that wait are let go together when the count has been counted down to 0; who comes later does not wait. The
+ * latch never closes again: for a round that repeats, see vez/barrier.h; for a gate that closes, vez/event.h.
  *
  * Typical uses: a start signal (count 1), and waiting until N pieces of work are done (count N, counted down by whoever
  * finishes one; nobody but the waiters waits).
@@ -11,17 +11,18 @@
  * Counting down never waits. Where another thread is just using the latch, that one carries out the opening before it
  * leaves. The count_down that opens it wakes those who wait with one system call.
  *
- * Ordering: everything before a count_down happens before everything after a wait that returned 0, and before everything after
- * a vez_latch_count that read 0.
- * Destroy: a wait that returned 0 gives the right to destroy the latch and unmap it, if no other thread will call it again
- * and nobody is queued, though the count_down that opened it has not returned yet; a count that read 0 does not.
+ * Ordering: everything before a count_down happens before everything after a wait that returned 0, and before
+ * everything after a vez_latch_count that read 0.
+ * Destroy: a wait that returned 0 gives the right to destroy the latch and unmap it, if no other thread will call it
+ * again and nobody is queued, though the count_down that opened it has not returned yet; a count that read 0 does not.
  * vez_latch_destroy waits for those who are just leaving.
- * Signal handlers: vez_latch_waiters only. fork: in the child the count is as it was; a latch on which threads of the parent
- * were waiting, or which one of them was about to leave, is to be initialized anew. Waits are no pthread cancellation points.
- * Errors on entry, in this order: ECANCELED (token fired, even if the latch is open), then the latch (which lets through even
- * if the deadline has passed), then ETIMEDOUT.
- * Sources: the CountDownLatch of D. Lea's java.util.concurrent (2004); the gate latch in M. Raynal, "Concurrent Programming"
- * (2013).
+ * Signal handlers: vez_latch_waiters only. fork: in the child the count is as it was; a latch on which threads of the
+ * parent were waiting, or which one of them was about to leave, is to be initialized anew. Waits are no pthread
+ * cancellation points.
+ * Errors on entry, in this order: ECANCELED (token fired, even if the latch is open), then the latch (which lets
+ * through even if the deadline has passed), then ETIMEDOUT.
+ * Sources: the CountDownLatch of D. Lea's java.util.concurrent (2004); the gate latch in M. Raynal, "Concurrent
+ * Programming" (2013).
  */
 #ifndef VEZ_LATCH_H
 #define VEZ_LATCH_H

@@ -12,15 +12,15 @@
  *	release(n):  enter; add n; while the first in the room can go: take its permits, settle it; exit
  *	gave_up:     a request has left by deadline or token: settle whom it held back
  *
- * README.md has this semaphore whole. Sources: execution delegation and specific notification (C. Martins, 2009), on the
- * monitors of Hoare (1974).
+ * README.md has this semaphore whole. Sources: execution delegation and specific notification (C. Martins, 2009), on
+ * the monitors of Hoare (1974).
  *
  * Inside: be short; do not sleep. No vez wait but vez_monitor_wait. Releasing, setting and other monitors are
  * allowed (but not in gave_up). A monitor is not recursive: entering it again from inside never returns.
  * Ordering: everything before an exit happens before everything after the next enter, and before the return of every
  * wait settled inside.
- * Destroy: the exit's last touch is the one step that lets the next one in; a thread whose wait has returned may destroy
- * and free the monitor, if no other thread will enter it and no request is queued.
+ * Destroy: the exit's last touch is the one step that lets the next one in; a thread whose wait has returned may
+ * destroy and free the monitor, if no other thread will enter it and no request is queued.
  * Signal handlers: none of these. fork: a monitor that another thread was inside at the moment of the fork, or in which
  * requests were queued, is to be initialized anew in the child. Waits are no pthread cancellation points.
  */

@@ -2,26 +2,26 @@
 /*
  * vez/mutex.h - mutual exclusion
  *
- * The default mutex is made for throughput: a running thread may take the mutex although others wait for it, which saves
- * the switch to them. The longest waiter is told when the mutex is free, and once it has been passed over for about 1 ms
- * the mutex is handed to it: nobody starves, and the threads that compete take turns of about that length.
+ * The default mutex is made for throughput: a running thread may take the mutex although others wait for it, which
+ * saves the switch to them. The longest waiter is told when the mutex is free, and once it has been passed over for
+ * about 1 ms the mutex is handed to it: nobody starves, and the threads that compete take turns of about that length.
  * VEZ_FAIR hands the mutex over at every unlock: strict first come first served, never free while somebody is
  * queued. That costs a switch for each hand-over; under contention it is many times slower. Uncontended, lock
  * and unlock are one compare-and-swap each, and no system call.
  *
  * A mutex is owned by a thread; for one that is acquired here and released there, or without blocking a thread, use a
- * semaphore of 1 (vez/sem.h). Who owns it is only tracked by the recursive and the error checking kinds: elsewhere relocking
- * one's own mutex waits for ever, and any thread's unlock unlocks. An owner that exits leaves the mutex locked, and no later
- * thread is taken for it.
+ * semaphore of 1 (vez/sem.h). Who owns it is only tracked by the recursive and the error checking kinds: elsewhere
+ * relocking one's own mutex waits for ever, and any thread's unlock unlocks. An owner that exits leaves the mutex
+ * locked, and no later thread is taken for it.
  *
  * Ordering: everything before an unlock happens before everything after the next lock.
- * Destroy: a thread whose call has returned may destroy the mutex and unmap it, if no other thread will call it again and
- * nobody is queued; the unlock that let it in no longer touches it.
- * Signal handlers: none of these but vez_mutex_waiters. fork: in the child, the thread that forked still owns what it held; a
- * mutex that another thread held, or that threads were waiting for, is to be initialized anew. Waits are no pthread
- * cancellation points.
- * Errors on entry, in this order: ECANCELED (token fired), EOVERFLOW or EDEADLK for the owner, then the mutex (which is taken
- * even if the deadline has passed), then ETIMEDOUT.
+ * Destroy: a thread whose call has returned may destroy the mutex and unmap it, if no other thread will call it again
+ * and nobody is queued; the unlock that let it in no longer touches it.
+ * Signal handlers: none of these but vez_mutex_waiters. fork: in the child, the thread that forked still owns what it
+ * held; a mutex that another thread held, or that threads were waiting for, is to be initialized anew. Waits are no
+ * pthread cancellation points.
+ * Errors on entry, in this order: ECANCELED (token fired), EOVERFLOW or EDEADLK for the owner, then the mutex (which is
+ * taken even if the deadline has passed), then ETIMEDOUT.
  * Sources: barging with a bound: the fair hand-off of WebKit's WTF::Lock; nsync's long wait.
  */
 #ifndef VEZ_MUTEX_H

@@ -6,18 +6,18 @@
  *	int rc = vez_once(&once, open_the_file, path);
  *
  * The first caller runs its function; those who come meanwhile wait. When the function returns 0, all of them return 0,
- * and so does every later call, at the cost of one load. When it returns anything else, that caller gets the value, and the
- * one that has waited longest tries with its own function; the others go on waiting. So nobody returns 0 before some
- * function has, and no two functions run at the same time.
+ * and so does every later call, at the cost of one load. When it returns anything else, that caller gets the value, and
+ * the one that has waited longest tries with its own function; the others go on waiting. So nobody returns 0 before
+ * some function has, and no two functions run at the same time.
  *
  * The function runs outside the monitor and may do anything, other once objects included (if two functions need each
- * other's object, they wait for each other for ever). It must return: if its thread exits or jumps out of it, the others
- * wait for ever.
+ * other's object, they wait for each other for ever). It must return: if its thread exits or jumps out of it, the
+ * others wait for ever.
  *
  * Ordering: everything in the function that returned 0 happens before every return of 0; everything in one that failed
  * happens before the next one's start.
- * Destroy: there is nothing to destroy. A thread whose call has returned may unmap the object, if no other thread will call it
- * again and nobody is queued; the call whose function returned 0 no longer touches it.
+ * Destroy: there is nothing to destroy. A thread whose call has returned may unmap the object, if no other thread will
+ * call it again and nobody is queued; the call whose function returned 0 no longer touches it.
  * Signal handlers: no. fork: in the child, a once that another thread was running, or waited for, is to be initialized
  * anew; one that the forking thread itself is running goes on. Not a pthread cancellation point, but the function may
  * contain some: do not be cancelled in it.

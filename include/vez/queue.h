@@ -3,17 +3,17 @@
  * vez/queue.h - bounded FIFO queue of fixed-size items; with capacity 0 a rendezvous
  *
  * A put hands its item straight to the taker that has waited longest, or stores it, or waits for a place. A take takes
- * the oldest item and moves the item of the putter that has waited longest into the place that becomes free. So a thread
- * that waited returns with its part done, and nobody else can take it away from it. Items come out in the order in which
- * they went in; each side is served in order of arrival, and newcomers queue behind those who wait.
+ * the oldest item and moves the item of the putter that has waited longest into the place that becomes free. So a
+ * thread that waited returns with its part done, and nobody else can take it away from it. Items come out in the order
+ * in which they went in; each side is served in order of arrival, and newcomers queue behind those who wait.
  *
- * Each item is copied once on the way in and once on the way out; once altogether, where a put meets a waiting taker, or
- * where the capacity is 0. Copying happens inside the queue's monitor: for big items, queue pointers.
+ * Each item is copied once on the way in and once on the way out; once altogether, where a put meets a waiting taker,
+ * or where the capacity is 0. Copying happens inside the queue's monitor: for big items, queue pointers.
  *
- * Ordering: everything before a put happens before everything after the take that gets its item; and everything before a
- * take happens before everything after a put that it makes room for.
- * Destroy: a thread whose call has returned, with any result, may destroy the queue and unmap it, if no other thread will
- * call it again and nobody is queued. vez_queue_destroy first waits for a call that is just leaving.
+ * Ordering: everything before a put happens before everything after the take that gets its item; and everything before
+ * a take happens before everything after a put that it makes room for.
+ * Destroy: a thread whose call has returned, with any result, may destroy the queue and unmap it, if no other thread
+ * will call it again and nobody is queued. vez_queue_destroy first waits for a call that is just leaving.
  * Signal handlers: vez_queue_length, vez_queue_waiters, vez_queue_putters and vez_queue_takers only.
  * fork: in the child a queue that no other thread was inside or waiting on holds the items it held; any other is to be
  * initialized anew. Waits are no pthread cancellation points.
@@ -62,8 +62,8 @@ int vez_queue_put(vez_queue_t *q, const void *item);
 /* Puts it if that is possible without waiting, or EBUSY. */
 int vez_queue_try_put(vez_queue_t *q, const void *item);
 
-/* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. The item of a put
- * that ends in an error never appears. */
+/* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. The item of a
+ * put that ends in an error never appears. */
 int vez_queue_put_until(vez_queue_t *q, const void *item, vez_deadline_t deadline, vez_cancel_t *cancel);
 
 /* Takes the oldest item, waiting for one as long as it takes: 0, and it is in *item, which is otherwise untouched.

@@ -2,12 +2,13 @@
 /*
  * vez/request.h - one pending operation
  *
- * A request carries the operation's arguments and result, its place in a room, and its own futex word. The blocking calls
- * of the synchronizers keep theirs on the caller's stack; who builds a synchronizer on vez/monitor.h hands one to
+ * A request carries the operation's arguments and result, its place in a room, and its own futex word. The blocking
+ * calls of the synchronizers keep theirs on the caller's stack; who builds a synchronizer on vez/monitor.h hands one to
  * vez_monitor_wait. All-zero bytes are a valid request, with key 0 and no value.
  *
  * A request serves one wait at a time and may be used for the next as soon as that one has returned. The key and the
- * value may be set while it is queued nowhere; inside the monitor they may also be read, and the value set, while it is.
+ * value may be set while it is queued nowhere; inside the monitor they may also be read, and the value set, while it
+ * is.
  */
 #ifndef VEZ_REQUEST_H
 #define VEZ_REQUEST_H

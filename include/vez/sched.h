@@ -2,10 +2,10 @@
 /*
  * vez/sched.h - exclusive use of a resource, in an order that the user defines
  *
- * One thread at a time is inside. Those who wait say for what (a job, a request, a position on a disk), and a function of the
- * user's says which of two comes before the other; equals, and all if there is no function, are served in order of
- * arrival. The next one is chosen when it can enter: when the one inside leaves, or, if a gap is set, when that time has
- * passed after the leave. Whoever has come by then is considered, and the best of them enters; later ones are not.
+ * One thread at a time is inside. Those who wait say for what (a job, a request, a position on a disk), and a function
+ * of the user's says which of two comes before the other; equals, and all if there is no function, are served in order
+ * of arrival. The next one is chosen when it can enter: when the one inside leaves, or, if a gap is set, when that time
+ * has passed after the leave. Whoever has come by then is considered, and the best of them enters; later ones are not.
  *
  * The gap is kept by one of those who wait: it sleeps until then, lets the best one in (often itself), and if it
  * gives up before, another takes over. No thread but theirs is needed.
@@ -13,15 +13,16 @@
  * Owned by a thread: only the one inside can leave; if it exits inside, nobody enters any more.
  *
  * Ordering: everything before a leave happens before everything after the next enter.
- * Destroy: a thread whose call has returned, with any result, may destroy the object and unmap it, if no other thread will
- * call it again, nobody is inside and nobody is queued. vez_sched_destroy first waits for a leave that is just returning.
+ * Destroy: a thread whose call has returned, with any result, may destroy the object and unmap it, if no other thread
+ * will call it again, nobody is inside and nobody is queued. vez_sched_destroy first waits for a leave that is just
+ * returning.
  * Signal handlers: vez_sched_waiters only.
- * fork: if the forking thread is inside, it is inside in the child; an object on which other threads were waiting, or which
- * one of them was in, entering or leaving, is to be initialized anew. Waits are no pthread cancellation points.
- * Errors on entry, in this order: ECANCELED (token fired), EDEADLK, then the state (a free object is entered even if the
- * deadline has passed), then ETIMEDOUT.
- * Sources: M. Grand, "Patterns in Java": Scheduler; the scheduled wait of Hoare (1974); execution delegation: C. Martins
- * (2009).
+ * fork: if the forking thread is inside, it is inside in the child; an object on which other threads were waiting, or
+ * which one of them was in, entering or leaving, is to be initialized anew. Waits are no pthread cancellation points.
+ * Errors on entry, in this order: ECANCELED (token fired), EDEADLK, then the state (a free object is entered even if
+ * the deadline has passed), then ETIMEDOUT.
+ * Sources: M. Grand, "Patterns in Java": Scheduler; the scheduled wait of Hoare (1974); execution delegation: C.
+ * Martins (2009).
  */
 #ifndef VEZ_SCHED_H
 #define VEZ_SCHED_H
@@ -57,8 +58,8 @@ int vez_sched_init(vez_sched_t *s, bool (*before)(const void *a, const void *b),
 /* EBUSY, and nothing has changed, while somebody is inside or queued. */
 int vez_sched_destroy(vez_sched_t *s);
 
-/* The least time, in nanoseconds, between one leave and the next enter, from now on; a leave that is past counts too (one
- * that happened while no gap was set counts from this call). EINVAL: negative. */
+/* The least time, in nanoseconds, between one leave and the next enter, from now on; a leave that is past counts too
+ * (one that happened while no gap was set counts from this call). EINVAL: negative. */
 int vez_sched_min_gap(vez_sched_t *s, int64_t ns);
 
 /* Enters, waiting as long as it takes. what must stay valid until it returns. 0; EDEADLK: the caller is inside. */

@@ -3,9 +3,9 @@
  * vez/sem.h - counting semaphore: n permits at a time, first come first served
  *
  * An acquire takes n permits at once or waits for them; a request is granted whole or not at all. Those who wait are
- * served in the order of their keys, first come first served among equals (the plain calls have key 0). A big request at
- * the head holds back smaller ones behind it, and when it leaves, by grant, deadline or token, those who can go are let
- * go at once. A newcomer does not overtake: it is served as if it queued. Uncontended, acquire and release are one
+ * served in the order of their keys, first come first served among equals (the plain calls have key 0). A big request
+ * at the head holds back smaller ones behind it, and when it leaves, by grant, deadline or token, those who can go are
+ * let go at once. A newcomer does not overtake: it is served as if it queued. Uncontended, acquire and release are one
  * compare-and-swap each and no system call; a release that lets k requests go wakes those k threads, each once.
  *
  * With VEZ_BARGING, running threads take permits that are free although others wait, which saves the switch to the
@@ -14,8 +14,8 @@
  * for long, the default costs nothing.
  *
  * Ordering: everything before a release happens before everything after an acquire that it lets through.
- * Destroy: a thread whose call has returned, with any result, may destroy the semaphore and unmap it, if no other thread
- * will call it again and nobody is queued. vez_sem_destroy first waits for a release that is just leaving.
+ * Destroy: a thread whose call has returned, with any result, may destroy the semaphore and unmap it, if no other
+ * thread will call it again and nobody is queued. vez_sem_destroy first waits for a release that is just leaving.
  * Signal handlers: vez_sem_release, vez_sem_permits and vez_sem_waiters may be called there, whatever they interrupt.
  * fork: in the child the permits stand as they were; a semaphore on which threads of the parent were waiting, or which
  * one of them was about to leave, is to be initialized anew. Waits are no pthread cancellation points.
@@ -62,8 +62,8 @@ int vez_sem_destroy(vez_sem_t *s);
  * nothing and does not wait. */
 int vez_sem_acquire(vez_sem_t *s, uint32_t n);
 
-/* Takes n permits if that is possible without waiting, or EBUSY. Honours the queue. Makes no system call; but where keys or
- * barging decide, and another call is inside at that moment, it waits until that has left. */
+/* Takes n permits if that is possible without waiting, or EBUSY. Honours the queue. Makes no system call; but where
+ * keys or barging decide, and another call is inside at that moment, it waits until that has left. */
 int vez_sem_try_acquire(vez_sem_t *s, uint32_t n);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
@@ -73,8 +73,8 @@ int vez_sem_acquire_until(vez_sem_t *s, uint32_t n, vez_deadline_t deadline, vez
 int vez_sem_acquire_key(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel);
 
 /* Gives n permits back, or adds them; any thread, signal handlers included; never waits. EOVERFLOW, and nothing has
- * changed, if more than the maximum would be free; what waiting requests take at once does not count (of that, no more than
- * 16,777,215 permits while another call is inside at the same moment). */
+ * changed, if more than the maximum would be free; what waiting requests take at once does not count (of that, no more
+ * than 16,777,215 permits while another call is inside at the same moment). */
 int vez_sem_release(vez_sem_t *s, uint32_t n);
 
 /* The permits that nobody holds. Where requests wait, that is what does not suffice for the first of them. */
@@ -83,7 +83,8 @@ uint32_t vez_sem_permits(const vez_sem_t *s);
 /* Takes all permits that nobody holds, without waiting for more, and says how many. */
 uint32_t vez_sem_drain(vez_sem_t *s);
 
-/* All who wait, and all later acquires, get VEZ_ECLOSED; permits granted before stand, release and drain go on counting.
+/* All who wait, and all later acquires, get VEZ_ECLOSED; permits granted before stand, release and drain go on
+ * counting.
  * Closing again: 0. */
 int vez_sem_close(vez_sem_t *s);
 

@@ -6,16 +6,20 @@
  * Invariants:
  *  W1 DONE is set once per wait, and nothing else is written to the word after it but by its own thread or, under the
  *     token's lock, by who fires a token on which the request is still enlisted.
- *  W2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit does it
- *     by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check and sleep.
- *  W3 the thread of a cohort reads the cohort's turn before it exchanges PARKED into its own word; who ends its wait exchanges that
- *     word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and the wake follows.
+ *  W2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit
+ *     does it by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check and
+ *     sleep.
+ *  W3 the thread of a cohort reads the cohort's turn before it exchanges PARKED into its own word; who ends its wait
+ *     exchanges that word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and
+ *     the wake follows.
  * Ordering: the exchange to DONE in vez__word_publish (release; or FUTEX_WAKE_OP's, a full barrier) pairs with the load
- * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The poke in vez__word_poke
- * (release) pairs with the same load, and with the one in come: which monitor to enter, where the request has moved. The turn: vez__word_publish_in (release) pairs with
- * vez__word_wait_in (acquire): who reads the new turn finds DONE in its word.
+ * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The poke in
+ * vez__word_poke (release) pairs with the same load, and with the one in come: which monitor to enter, where the
+ * request has moved. The turn: vez__word_publish_in (release) pairs with vez__word_wait_in (acquire): who reads the new
+ * turn finds DONE in its word.
  * Progress: one wake per publication, and only if PARKED was seen. Stray wakes, EINTR and the like are absorbed here.
- * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare address after.
+ * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare address
+ * after.
  */
 #include "word.h"
 

@@ -2,22 +2,25 @@
 /*
  * The request word: what one waiting thread sleeps on.
  *
- *	bit 0  SETTLED  the result is decided. Set inside the monitor, by who settles, or by the request's own thread that has come
- *	                and settled it itself.
- *	bit 1  COMING   the request's own thread is on its way into the monitor: its deadline has passed, or it was poked to look
- *	                again. Set by that thread, or by who pokes it (inside); only while free. Cleared by that thread, inside.
- *	bit 2  FIRED    a token fired. Set by who fires. If it found none of SETTLED, FIRED, DONE and DEAF, the firing thread will
- *	                enter the monitor and end the request; otherwise it means nothing.
- *	bit 3  DONE     published: the result may be read, and the word's memory belongs to the request's thread again. Set
- *	                last, outside the monitor; the other bits mean nothing then.
- *	bit 4  DEAF     its limits apply no more: it was notified on a condition and now waits for the mutex only, or its barrier's
- *	                round is decided. Set inside the monitor by who decided that, at a moment when neither COMING nor FIRED
- *	                was set, or by who was coming because of one of them; FIRED means nothing from then on.
+ *	bit 0  SETTLED  the result is decided. Set inside the monitor, by who settles, or by the request's own thread
+ *	                that has come and settled it itself.
+ *	bit 1  COMING   the request's own thread is on its way into the monitor: its deadline has passed, or it was
+ *	                poked to look again. Set by that thread, or by who pokes it (inside); only while free. Cleared
+ *	                by that thread, inside.
+ *	bit 2  FIRED    a token fired. Set by who fires. If it found none of SETTLED, FIRED, DONE and DEAF, the firing
+ *	                thread will enter the monitor and end the request; otherwise it means nothing.
+ *	bit 3  DONE     published: the result may be read, and the word's memory belongs to the request's thread again.
+ *	                Set last, outside the monitor; the other bits mean nothing then.
+ *	bit 4  DEAF     its limits apply no more: it was notified on a condition and now waits for the mutex only, or
+ *	                its barrier's round is decided. Set inside the monitor by who decided that, at a moment when
+ *	                neither COMING nor FIRED was set, or by who was coming because of one of them; FIRED means
+ *	                nothing from then on.
  *	bit 5  PARKED   its thread sleeps, or is about to. Set by that thread; whoever ends its wait owes it a wake. The
  *	                highest bit, so that FUTEX_WAKE_OP can ask for it by comparison.
  *
- * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor counts the
- * request (pins_), is not destroyed, and the word is not published by who settles it: the last one to come finds the result.
+ * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor
+ * counts the request (pins_), is not destroyed, and the word is not published by who settles it: the last one to come
+ * finds the result.
  * If both are set, both come.
  */
 #ifndef VEZ__WORD_H
@@ -48,7 +51,8 @@ uint32_t *vez__word_cohort(const void *object);
 /* Its own thread: announces that it is coming in. False: it is settled, another thread is coming for it, or it is DEAF. */
 bool vez__word_come(uint32_t *word);
 
-/* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for it. */
+/* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for
+ * it. */
 bool vez__word_look(uint32_t *word);
 
 /* Its own thread, inside the monitor: has come, and is no more COMING: it stays, or leaves the request to who fired. */
@@ -67,8 +71,8 @@ static inline bool vez__word_is_free(uint32_t seen)
 	return !(seen & VEZ__COMING) && (!(seen & VEZ__FIRED) || (seen & VEZ__DEAF));
 }
 
-/* Inside the monitor, who comes (its own thread, or the one that fired) finds that the request stays although a limit has
- * passed: makes it DEAF, as soon as nobody comes any more because of a token. */
+/* Inside the monitor, who comes (its own thread, or the one that fired) finds that the request stays although a limit
+ * has passed: makes it DEAF, as soon as nobody comes any more because of a token. */
 void vez__word_keep(uint32_t *word, bool own);
 
 /* Publishes the words of a list in order, each the last touch of its memory, and wakes those that sleep. next: the word

@@ -6,30 +6,34 @@
  *  room_     those who wait, in order of arrival: first those of decided rounds, then those of the round that fills.
  *            A request's value is its index
  *  arrived_  how many of them are of the round that fills; less than parties_
- *  decided_  how many are of decided rounds: the parties_ - 1 for whom the action is running, if it is; then round by round
- *            parties_ requests whose action is still to be run, each by its last one
+ *  decided_  how many are of decided rounds: the parties_ - 1 for whom the action is running, if it is; then round by
+ *            round parties_ requests whose action is still to be run, each by its last one
  *  acting_   an action is running, or about to be, by a thread that is not queued
- *  actor_    the number of the thread whose action is running, 0 outside it; written by that thread alone, read by anybody to
- *            compare with itself
+ *  actor_    the number of the thread whose action is running, 0 outside it; written by that thread alone, read by
+ *            anybody to compare with itself
  *  broken_   no round is complete until reset; written inside, read anywhere
  *  parties_, action_, arg_  constant
  * Invariants
  *  B1 a round is decided inside, by its last party. From then on its requests keep their places whatever their limits
  *     (vez__request_keep); only the end of an action settles them.
- *  B2 what breaks the round that fills settles all of it at once: no request of a broken round stays queued, so arrived_ is exact
- *     and the index is counted without gaps.
- *  B3 acting_ is handed on, not let go, where another decided round waits: one action at a time, in the order of decision.
+ *  B2 what breaks the round that fills settles all of it at once: no request of a broken round stays queued, so
+ *     arrived_ is exact and the index is counted without gaps.
+ *  B3 acting_ is handed on, not let go, where another decided round waits: one action at a time, in the order of
+ *  decision.
  *  B4 without an action, or without a round that waits for one, decided_ is 0.
  * Ordering
- *  All through the monitor: what a party did before it came is released by its leaving, and acquired by the last one's entering;
+ *  All through the monitor: what a party did before it came is released by its leaving, and acquired by the last one's
+ *  entering;
  *  what the actor did is released by its leaving when it has settled the round, and published (word.c).
  *  broken_: the stores in break_round and reset (release) pair with vez_barrier_broken (acquire).
  *  actor_ needs no order: a thread finds its own number there only if it wrote it itself.
  * Progress and fairness
- *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver. They sleep as a cohort,
- *  woken by one system call; those who come while an action runs sleep alone, so as not to be woken with the round before.
- * Lifetime: the leaving exchange of who ends the round is its last touch. vez_barrier_destroy enters, so that one has left; and it
- *  waits for those whose deadline or token has them come in, though their round is over (vez__monitor_retire).
+ *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver. They sleep as
+ *  a cohort, woken by one system call; those who come while an action runs sleep alone, so as not to be woken with the
+ *  round before.
+ * Lifetime: the leaving exchange of who ends the round is its last touch. vez_barrier_destroy enters, so that one has
+ *  left; and it waits for those whose deadline or token has them come in, though their round is over
+ *  (vez__monitor_retire).
  * Sources: Jordan (1978); the broken barrier, the index and the action: D. Lea, java.util.concurrent (2004).
  */
 #include "vez/barrier.h"

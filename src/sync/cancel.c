@@ -12,26 +12,27 @@
  *  kin        one monitor for the families and hooks of all tokens; its room holds those who wait for a running hook
  *  running    the hooks that run now, each on the stack of who runs it; inside kin
  * Invariants
- *  T1 a request is on the stack or the list from vez__cancel_enlist until it is taken off: by the fire that is to end it, under
- *     the lock, which then clears the request's cancel_; or by its own thread after it was settled.
+ *  T1 a request is on the stack or the list from vez__cancel_enlist until it is taken off: by the fire that is to end
+ *     it, under the lock, which then clears the request's cancel_; or by its own thread after it was settled.
  *  T2 so a request seen under the lock is alive; and one that a fire took off is alive until that fire completes it.
- *  T3 the lock is innermost: nothing is entered, woken or called inside it. Enlisting takes no lock at all, so that it may
- *     happen inside a monitor. The order is: kin, then the lock of one token.
- *  T4 a hook is in exactly one list: its token's, or that of the fire that owes it; or it runs, or has run, and then only
- *     its address is used.
+ *  T3 the lock is innermost: nothing is entered, woken or called inside it. Enlisting takes no lock at all, so that it
+ *     may happen inside a monitor. The order is: kin, then the lock of one token.
+ *  T4 a hook is in exactly one list: its token's, or that of the fire that owes it; or it runs, or has run, and then
+ *     only its address is used.
  *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
  * Ordering
  *  the push in vez__cancel_enlist (release) pairs with the exchange in arrivals_take (acquire): the request's fields.
- *  the exchange to FIRED in arrivals_take (release) pairs with the loads in vez_cancel_fired and vez_cancel_clear (acquire).
+ *  the exchange to FIRED in arrivals_take (release) pairs with the loads in vez_cancel_fired and vez_cancel_clear
+ *  (acquire).
  *  An enlisting and a firing meet on arrivals_: either the push comes first and the fire takes it, or it is refused.
- * Progress: enlisting is lock-free; a fire is linear in the family and the requests it ends, and each leaves its room in
- *  constant time. One fire does not wait for another's hooks.
- * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one. A wait that it
- *  ended does not touch the token again (cancel_ is clear), so the token may go as soon as that wait returns. A token with
- *  hooks stays until the last has run (busy_). A wait that is refused because the token is fired may return while the fire is
- *  inside: destroy, and the exit of the thread that owns the token, pass through kin.
- * Sources: the linked-list stack of R. K. Treiber (1986), here only ever emptied whole; the token: cooperative cancellation
- *  as in Java's interruption and .NET's CancellationToken.
+ * Progress: enlisting is lock-free; a fire is linear in the family and the requests it ends, and each leaves its room
+ *  in constant time. One fire does not wait for another's hooks.
+ * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one.
+ *  A wait that it ended does not touch the token again (cancel_ is clear), so the token may go as soon as that wait
+ *  returns. A token with hooks stays until the last has run (busy_). A wait that is refused because the token is fired
+ *  may return while the fire is inside: destroy, and the exit of the thread that owns the token, pass through kin.
+ * Sources: the linked-list stack of R. K. Treiber (1986), here only ever emptied whole; the token: cooperative
+ *  cancellation as in Java's interruption and .NET's CancellationToken.
  */
 #include "vez/cancel.h"
 
@@ -78,8 +79,8 @@ bool vez__cancel_enlist(vez_request_t *r)
 	return true;
 }
 
-/* Inside the lock: moves the arrivals to the end of the list, oldest first, and leaves mark in their place. Says whether the
- * token was fired before. */
+/* Inside the lock: moves the arrivals to the end of the list, oldest first, and leaves mark in their place. Says
+ * whether the token was fired before. */
 static bool arrivals_take(vez_cancel_t *c, uintptr_t mark)
 {
 	uintptr_t top = vez__exchange(&c->arrivals_, mark, acq_rel);
@@ -249,7 +250,8 @@ void vez_cancel_fire(vez_cancel_t *c)
 	vez_monitor_enter(&kin);
 	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
 		mark(t, &fire);
-	/* Looked at inside: who detaches a hook from this list is inside, too, and done with it when run_hooks has been. */
+	/* Looked at inside: who detaches a hook from this list is inside, too, and done with it when run_hooks has
+	 * been. */
 	bool owes_hooks = !cds_list_empty(&fire.hooks);
 	vez_monitor_exit(&kin);
 	cds_list_for_each_safe(link, next, &fire.waits)

@@ -8,15 +8,15 @@
  *  a request's value is the number of its thread; its ptr_ links those that move together, after they left the room.
  * Invariants
  *  C1 a waiter is in the room before it lets the mutex go: a signal under the mutex misses nobody.
- *  C2 a request leaves the room once: notified (moved to the mutex's queue with its limits off, or settled with 0 if its thread,
- *     or one that fired its token, is coming for it already), or given up.
- *  C3 between the two monitors a request belongs to the notifier alone. Its thread is inside its call, and so holds the mutex
- *     object in being.
+ *  C2 a request leaves the room once: notified (moved to the mutex's queue with its limits off, or settled with 0 if
+ *     its thread, or one that fired its token, is coming for it already), or given up.
+ *  C3 between the two monitors a request belongs to the notifier alone. Its thread is inside its call, and so holds the
+ *     mutex object in being.
  * Ordering
  *  signal -> wait: the monitors in turn; word.c's publication by who grants the mutex.
  * Progress and fairness
- *  Notified in key order, then arrival; the mutex is granted in the order of notification, behind who queued before. Who was
- *  coming for a notified request wakes it, and its thread then locks the mutex as a newcomer.
+ *  Notified in key order, then arrival; the mutex is granted in the order of notification, behind who queued before.
+ *  Who was coming for a notified request wakes it, and its thread then locks the mutex as a newcomer.
  * Lifetime
  *  The notifier's last touch of the condition is leaving its monitor. A notified thread does not touch the condition.
  * Sources: cond.h in include/vez.

@@ -2,9 +2,10 @@
 /*
  * The engine behind vez/monitor.h, as vez's own synchronizers use it.
  *
- * They differ from a user's in two things: they keep their state in the upper bits of the monitor's word, so that a fast path is
- * one exchange on it; and others may change that state while somebody is inside (a release does not wait). So who leaves
- * looks at the very word that its leaving exchange expects (serve), and who gives up takes its claim back first (withdraw).
+ * They differ from a user's in two things: they keep their state in the upper bits of the monitor's word, so that a
+ * fast path is one exchange on it; and others may change that state while somebody is inside (a release does not wait).
+ * So who leaves looks at the very word that its leaving exchange expects (serve), and who gives up takes its claim back
+ * first (withdraw).
  */
 #ifndef VEZ__ENGINE_H
 #define VEZ__ENGINE_H
@@ -34,8 +35,8 @@ struct vez__ops {
 /* Leaves when there is nothing left to serve; then publishes all that was settled inside. */
 void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops);
 
-/* Inside: makes r ready to be queued and enlists it with the token, which may be NULL. False: the token is fired. Once it
- * said true, the request must be inserted before the monitor is left. */
+/* Inside: makes r ready to be queued and enlists it with the token, which may be NULL. False: the token is fired. Once
+ * it said true, the request must be inserted before the monitor is left. */
 bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops,
 			  vez_cancel_t *cancel);
 
@@ -52,12 +53,13 @@ bool vez__request_poke(vez_monitor_t *m, vez_request_t *r);
 /* Inside, the request's thread (look): it looks again at this moment, if nothing happens before. */
 void vez__request_look_again(vez_request_t *r, vez_deadline_t at);
 
-/* Inside, the request's thread, which looked in vain: whether it has been passed over for long enough (1 ms since it first
- * looked in vain); if not, it looks again by then. True once. */
+/* Inside, the request's thread, which looked in vain: whether it has been passed over for long enough (1 ms since it
+ * first looked in vain); if not, it looks again by then. True once. */
 bool vez__request_lost_patience(vez_request_t *r);
 
-/* Inside: takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply no
- * more. Until then it is the caller's. False: its thread or one that fired its token is coming; settle it here instead. */
+/* Inside: takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply
+ * no more. Until then it is the caller's. False: its thread or one that fired its token is coming; settle it here
+ * instead. */
 bool vez__request_take_out(vez_request_t *r);
 
 /* Inside m: puts a request that was taken out of another monitor's room in this one, last. */
@@ -66,8 +68,9 @@ void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 /* Inside: r stays queued until it is settled: its limits apply no more, not even to who is coming in because of one. */
 void vez__request_keep(vez_request_t *r);
 
-/* Inside, for destroy: leaves with EBUSY if a request is queued or held says so. Otherwise leaves and returns 0 when every thread
- * that was still to come in because of a settled request has been here: from then on nobody touches the monitor. */
+/* Inside, for destroy: leaves with EBUSY if a request is queued or held says so. Otherwise leaves and returns 0 when
+ * every thread that was still to come in because of a settled request has been here: from then on nobody touches the
+ * monitor. */
 int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held);
 
 /* Whether r has been settled. Inside. */

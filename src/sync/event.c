@@ -6,31 +6,36 @@
  *  monitor_.word_
  *	bits 0-1    the lock   futex/lock.h
  *	bit 2       AUTO       constant
- *	bit 3       SET        manual: open; AUTO: one set is kept. Set by set, cleared by reset and by the wait that takes it
- *	bits 32-63  undecided  requests that wait and that no set has let through. A request counts itself inside; a set, from
- *	                       anywhere, takes off those that it lets through; who gives up takes itself off inside
+ *	bit 3       SET        manual: open; AUTO: one set is kept. Set by set, cleared by reset and by the wait that
+ *	takes it
+ *	bits 32-63  undecided  requests that wait and that no set has let through. A request counts itself inside; a
+ *	                       set, from anywhere, takes off those that it lets through; who gives up takes itself off
+ *	                       inside
  *  room_  the requests, oldest first. The first (length - undecided) of them have been let through: whoever is inside
  *         settles them before it leaves.
  * Invariants
- *  V1 a set decides by its one exchange: it takes requests off the count, or sets SET. What it takes off is never put back, so a
- *     later reset, give-up or newcomer cannot undo it.
- *  V2 let through are always the oldest: the room is FIFO, and only a request that is not among those let through gives up.
- *  V3 while nobody is inside: the room holds as many as are undecided, and SET implies that there are none. Who leaves made it so,
- *     by the word that its leaving exchange expects; a set that finds undecided requests enters or finds somebody inside.
+ *  V1 a set decides by its one exchange: it takes requests off the count, or sets SET. What it takes off is never put
+ *     back, so a later reset, give-up or newcomer cannot undo it.
+ *  V2 let through are always the oldest: the room is FIFO, and only a request that is not among those let through gives
+ *  up.
+ *  V3 while nobody is inside: the room holds as many as are undecided, and SET implies that there are none. Who leaves
+ *     made it so, by the word that its leaving exchange expects; a set that finds undecided requests enters or finds
+ *     somebody inside.
  *  V4 only the one inside adds to the count, so nobody can put the word back to what the leaver expects.
  *  V5 a wait that is let through at once waits until nobody is inside, so that a set which lets others go has left. One
  *     whose deadline has passed does not; vez_event_destroy waits for that set.
  * Ordering
- *  set (acq_rel, also where the word stays as it is) pairs with take (acquire), vez_event_is_set and vez_event_reset (acquire). All
- *  changes are read-modify-write, so they form one release sequence, and a wait sees what came before every set that fed it.
+ *  set (acq_rel, also where the word stays as it is) pairs with take (acquire), vez_event_is_set and vez_event_reset
+ *  (acquire). All changes are read-modify-write, so they form one release sequence, and a wait sees what came before
+ *  every set that fed it.
  *  set (busy) -> the leaving exchange of the one inside (acq_rel) -> publication (word.c).
  *  set (not busy) enters by its own exchange, which acquires what the last leaver left.
  * Progress and fairness
- *  Set is lock-free and waits for nobody. AUTO: first come, first served. Manual: all are released by one leaver, and sleep as a
- *  cohort, woken by one system call.
+ *  Set is lock-free and waits for nobody. AUTO: first come, first served. Manual: all are released by one leaver, and
+ *  sleep as a cohort, woken by one system call.
  * Lifetime: see V5 and monitor.c. A set's last touch is its exchange, or the leaving one.
- * Sources: Dijkstra (1968); Reed and Kanodia, "Synchronization with Eventcounts and Sequencers" (1979); the count of those who are
- *  owed a turn, kept in the word: execution delegation applied to the monitor itself (sem.c).
+ * Sources: Dijkstra (1968); Reed and Kanodia, "Synchronization with Eventcounts and Sequencers" (1979); the count of
+ *  those who are owed a turn, kept in the word: execution delegation applied to the monitor itself (sem.c).
  */
 #include "vez/event.h"
 

@@ -8,37 +8,42 @@
  *           poked_    the word of a request poked since then, if its thread slept; by the one inside
  *           cohort_   the same as settled_ for requests that sleep as a cohort: a list in no order
  *           queued_   requests in its rooms; inside
- *           pins_     requests that are queued, or settled but still to be collected by a thread that is coming in; inside
+ *           pins_     requests that are queued, or settled but still to be collected by a thread that is coming in;
+ *                     inside
  *           retiring_ the request of a thread that destroys the monitor and waits until pins_ is 0; inside
  *  room     queue_    the queued requests, smallest key first, FIFO among equals; inside
  *           length_   how many; written inside, read anywhere
  *  request  word_     futex/word.h
- *           place_    links in the room's queue, later (first only) in the monitor's settled list; inside, then the leaver
- *           state_    QUEUED from its insertion until it is settled, and KEPT besides from the moment when its limits ceased to
- *                     apply though somebody was coming in because of one. Once settled: FIRE_COMES, who fired is coming for
- *                     it; FIRE_CAME, and has been here. Inside
+ *           place_    links in the room's queue, later (first only) in the monitor's settled list; inside, then the
+ *                     leaver
+ *           state_    QUEUED from its insertion until it is settled, and KEPT besides from the moment when its limits
+ *                     ceased to apply though somebody was coming in because of one. Once settled: FIRE_COMES, who fired
+ *                     is coming for it; FIRE_CAME, and has been here. Inside
  *           kind_     COHORT if it sleeps with its monitor's cohort; constant while it waits
  *           deadline_ when its thread is to look again by itself; by that thread
  *           result_   written when it is settled, inside; read by its thread after DONE, or after coming in
  * Invariants
  *  M1 a request is in a room's queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
- *  M2 a settled request is completed by exactly one: by the leaver through the settled list, if neither COMING nor FIRED was
- *     set before SETTLED; else by the last of those who come, its own thread (COMING) and the one that fired (FIRED). A
- *     fire that meets a request before SETTLED comes for it whatever else happens: when it returns, the request is decided.
- *  M3 the monitor is not destroyed while pins_ counts a request, and every thread that will enter it because of a request is
- *     counted by it: who sets COMING or FIRED first does so before SETTLED, so before the settler could count it out.
+ *  M2 a settled request is completed by exactly one: by the leaver through the settled list, if neither COMING nor
+ *     FIRED was set before SETTLED; else by the last of those who come, its own thread (COMING) and the one that fired
+ *     (FIRED). A fire that meets a request before SETTLED comes for it whatever else happens: when it returns, the
+ *     request is decided.
+ *  M3 the monitor is not destroyed while pins_ counts a request, and every thread that will enter it because of a
+ *     request is counted by it: who sets COMING or FIRED first does so before SETTLED, so before the settler could
+ *     count it out.
  *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
  * Ordering
  *  vez__monitor_leave (release) pairs with vez_monitor_enter (acquire): all that is "by the one inside".
- *  vez__word_publish (release) pairs with vez__word_wait in vez__request_await (acquire): result_, and what came before.
+ *  vez__word_publish (release) pairs with vez__word_wait in vez__request_await (acquire): result_, and what came
+ *  before.
  *  SETTLED, COMING and FIRED need only their order on one word, which all exchanges have.
  * Progress and fairness
- *  Served by key, then by arrival. Every departure re-evaluates: who gives up serves before it leaves (serve, gave_up). A thread
- *  is woken once, when its call returns; but one that was poked may look in vain (VEZ_BARGING).
+ *  Served by key, then by arrival. Every departure re-evaluates: who gives up serves before it leaves (serve, gave_up).
+ *  A thread is woken once, when its call returns; but one that was poked may look in vain (VEZ_BARGING).
  * Lifetime
- *  vez__lock_leave is the last touch of the monitor; then the settled list is private to the leaver, and every request on it is
- *  alive until its own word is published. A thread whose wait ends touches the monitor no more: it enters it only while
- *  M3 holds it.
+ *  vez__lock_leave is the last touch of the monitor; then the settled list is private to the leaver, and every request
+ *  on it is alive until its own word is published. A thread whose wait ends touches the monitor no more: it enters it
+ *  only while M3 holds it.
  * Sources: Hoare, "Monitors" (1974); execution delegation and specific notification: C. Martins (2009).
  */
 #include "vez/monitor.h"
@@ -315,8 +320,8 @@ static void look_or_give_up(vez_monitor_t *m, vez_request_t *r, bool expired)
 		give_up(m, r, word & VEZ__FIRED ? ECANCELED : ETIMEDOUT);
 }
 
-/* Inside: the request's thread has come. True: the request is settled, and its result is this thread's to take. False: it
- * stays, or who fired its token is still to come. */
+/* Inside: the request's thread has come. True: the request is settled, and its result is this thread's to take. False:
+ * it stays, or who fired its token is still to come. */
 static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 {
 	if (r->state_ & KEPT) {
@@ -378,8 +383,8 @@ static bool sleep_until_called(vez_request_t *r, uint32_t *cohort, vez_deadline_
 		*expired = !(seen & VEZ__COMING) && limit == *deadline;
 		if (*expired ? vez__word_come(&r->word_) : vez__word_look(&r->word_))
 			return true;
-		/* Settled, or about to be cancelled, and whoever sees to that is on its way; or moved, to wait without limit, but
-		 * still to look again. */
+		/* Settled, or about to be cancelled, and whoever sees to that is on its way; or moved, to wait without
+		 * limit, but still to look again. */
 		*deadline = VEZ_FOREVER;
 		if (!*expired)
 			r->deadline_ = VEZ_FOREVER;

@@ -5,28 +5,32 @@
  * State
  *  monitor_.word_
  *	bits 0-1  the lock    futex/lock.h
- *	bit 32    HELD        somebody owns the mutex. Set by who takes it, or for it by who grants it; cleared by unlock
+ *	bit 32    HELD        somebody owns the mutex. Set by who takes it, or for it by who grants it; cleared by
+ *	unlock
  *	bit 33    QUEUED      requests are in the room. Inside
- *	bit 34    POKED       the first was told that the mutex is free, and is coming. Set inside, cleared by it when it comes
+ *	bit 34    POKED       the first was told that the mutex is free, and is coming. Set inside, cleared by it when
+ *	it comes
  *	bit 35    HANDOFF     the mutex goes to the first; newcomers queue. Inside; while QUEUED always, if FAIR
  *	bits 36-38  FAIR, RECURSIVE, ERRORCHECK   constant
- *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by who grants; read anywhere
+ *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by who grants; read
+ *           anywhere
  *  holds_   how often it holds; by the owner, or for it by who grants
  *  a request's value is the number of its thread.
  * Invariants
  *  X1 HELD is only set by an exchange that saw it clear: one owner.
- *  X2 while nobody is inside and the mutex is free, nobody is queued, or the first is coming (POKED, or its own deadline).
+ *  X2 while nobody is inside and the mutex is free, nobody is queued, or the first is coming (POKED, or its own
+ *  deadline).
  *     Unlock makes it so: it enters, or finds POKED, or finds somebody inside who will leave only past serve.
  *  X3 while HANDOFF, only who grants inside sets HELD.
  *  X4 who comes in vain keeps its place and looks again 1 ms after its first vain look; from then on HANDOFF.
  * Ordering
- *  unlock (release) pairs with the exchange in lock (acquire), or with the one inside (acq_rel) that grants or looks, and then
- *  with word.c's publication. owner_ is relaxed: only the owner itself finds its own number there.
+ *  unlock (release) pairs with the exchange in lock (acquire), or with the one inside (acq_rel) that grants or looks,
+ *  and then with word.c's publication. owner_ is relaxed: only the owner itself finds its own number there.
  * Progress and fairness
  *  unlock is lock-free. A newcomer passes over the first for about 1 ms at most; then turns are taken in order.
  * Lifetime
- *  unlock's last touch is its exchange, or the leaving one. It enters only when somebody is queued, who keeps the mutex alive
- *  until it was granted, which happens inside.
+ *  unlock's last touch is its exchange, or the leaving one. It enters only when somebody is queued, who keeps the mutex
+ *  alive until it was granted, which happens inside.
  * Sources: mutex.h in include/vez.
  */
 #include "mutex.h"
@@ -181,8 +185,9 @@ static inline bool take(vez_mutex_t *m)
 	return false;
 }
 
-/* Looks more and more rarely: two threads that look all the time at a mutex that is held for 10 ns cost ten times what one
- * costs that goes on alone meanwhile (perf/mutex, 2 threads, 2 virtual CPUs, 2026-11-28: 240 ns an operation against 23). */
+/* Looks more and more rarely: two threads that look all the time at a mutex that is held for 10 ns cost ten times what
+ * one costs that goes on alone meanwhile (perf/mutex, 2 threads, 2 virtual CPUs, 2026-11-28: 240 ns an operation
+ * against 23). */
 static bool spin(vez_mutex_t *m)
 {
 	unsigned budget = vez__spin_budget(VEZ__SPIN_MUTEX);
@@ -250,7 +255,8 @@ static VEZ__COLD int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_canc
 	return rc;
 }
 
-/* Guesses the word first, that of a default mutex which nobody waits for: to load it before the exchange costs 2 ns of 17. */
+/* Guesses the word first, that of a default mutex which nobody waits for: to load it before the exchange costs 2 ns of
+ * 17. */
 static inline bool lock_fast(vez_mutex_t *m)
 {
 	uint64_t guess = 0;
@@ -285,7 +291,8 @@ int vez_mutex_trylock(vez_mutex_t *m)
 
 /* ---- unlock ---- */
 
-/* Whether the unlock has to enter: somebody is queued, and nobody is coming or inside who would see that the mutex is free. */
+/* Whether the unlock has to enter: somebody is queued, and nobody is coming or inside who would see that the mutex is
+ * free. */
 static inline bool has_to_enter(uint64_t seen)
 {
 	return (seen & QUEUED) && !(seen & VEZ__LOCKED) && (!(seen & POKED) || (seen & HANDOFF));

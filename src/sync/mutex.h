@@ -15,8 +15,8 @@ uint64_t vez__mutex_release_all(vez_mutex_t *m);
 /* Takes it back with as many holds, whatever it takes. */
 void vez__mutex_retake(vez_mutex_t *m, uint64_t holds);
 
-/* Queues requests that were taken out of a condition's room (linked by ptr_, NULL at the end; value_: the number of each
- * request's thread; it will own the mutex once when its wait ends). */
+/* Queues requests that were taken out of a condition's room (linked by ptr_, NULL at the end; value_: the number of
+ * each request's thread; it will own the mutex once when its wait ends). */
 void vez__mutex_queue(vez_mutex_t *m, vez_request_t *first);
 
 /* The caller was granted the mutex by vez__mutex_queue: it has this many holds. */

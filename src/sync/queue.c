@@ -12,23 +12,24 @@
  *  first_      the place of the oldest item; inside
  *  length_     how many items are stored; written inside, once for each call that changes it; read anywhere
  * Invariants, whenever nobody is inside
- *  Q1 a putter waits only if length_ = capacity_, and a taker only if length_ = 0 and no putter waits. So with a capacity an
- *     item can be had exactly if length_ > 0, and a place exactly if length_ < capacity_; without, an item can be had exactly
- *     if a putter waits, and a place if a taker does. Each of these is one number, written in one step: a try_ that reads
- *     it decides without entering.
- *  Q2 every item that a put was told of (0) was copied to a place or to one taker, by the one who settled that put; the item of
- *     any other put was copied to nobody. So what goes in comes out once.
- *  Q3 no waiter can go because another one leaves: what holds it is the length, not who is before it. So a give-up needs no
- *     rule: no claim to take back, and nobody to serve.
+ *  Q1 a putter waits only if length_ = capacity_, and a taker only if length_ = 0 and no putter waits. So with a
+ *     capacity an item can be had exactly if length_ > 0, and a place exactly if length_ < capacity_; without, an item
+ *     can be had exactly if a putter waits, and a place if a taker does. Each of these is one number, written in one
+ *     step: a try_ that reads it decides without entering.
+ *  Q2 every item that a put was told of (0) was copied to a place or to one taker, by the one who settled that put; the
+ *     item of any other put was copied to nobody. So what goes in comes out once.
+ *  Q3 no waiter can go because another one leaves: what holds it is the length, not who is before it. So a give-up
+ *     needs no rule: no claim to take back, and nobody to serve.
  *  Q4 once CLOSED, nobody waits.
  * Ordering
- *  vez__monitor_leave of a put (release) pairs with vez_monitor_enter of the take (acquire): storage, and what came before the
- *  put. Copied to a waiting taker: vez__word_publish pairs with vez__request_await, as for every grant.
+ *  vez__monitor_leave of a put (release) pairs with vez_monitor_enter of the take (acquire): storage, and what came
+ *  before the put. Copied to a waiting taker: vez__word_publish pairs with vez__request_await, as for every grant.
  *  available (acquire) comes before the load of CLOSED in refused: see there.
- * Progress and fairness: each side is FIFO. Whoever makes an item or a place available while somebody waits for it hands it over
- *  in the same step, so no newcomer can come between.
+ * Progress and fairness: each side is FIFO. Whoever makes an item or a place available while somebody waits for it
+ *  hands it over in the same step, so no newcomer can come between.
  * Lifetime: as in monitor.c: the leaving exchange is the last touch, for a put, a take and a close alike.
- * Sources: the bounded buffer of Dijkstra (1965) and of Hoare, "Monitors" (1974); hand-over by delegation: C. Martins (2009).
+ * Sources: the bounded buffer of Dijkstra (1965) and of Hoare, "Monitors" (1974); hand-over by delegation: C. Martins
+ * (2009).
  */
 #include "vez/queue.h"
 
@@ -58,8 +59,8 @@ static unsigned char *end_of(const vez_queue_t *q)
 	return place(q, q->length_ < behind ? q->first_ + q->length_ : q->length_ - behind);
 }
 
-/* The longest waiter of this side, settled; NULL if nobody waits. Its item is copied after that: its thread reads it when
- * the monitor has been left. */
+/* The longest waiter of this side, settled; NULL if nobody waits. Its item is copied after that: its thread reads it
+ * when the monitor has been left. */
 static vez_request_t *serve_first(vez_queue_t *q, vez_room_t *side)
 {
 	vez_request_t *r;

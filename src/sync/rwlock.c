@@ -329,8 +329,9 @@ static VEZ__COLD int enter_slow(vez_rwlock_t *l, const struct way *way, vez_dead
 	return rc == EBUSY ? ETIMEDOUT : rc;
 }
 
-/* The fast paths: nobody waits, nobody is inside. They guess what the word reads when one thread uses the lock: an exchange
- * need not wait for a load of what the one before it has stored. Readers that only meet other readers try again. */
+/* The fast paths: nobody waits, nobody is inside. They guess what the word reads when one thread uses the lock: an
+ * exchange need not wait for a load of what the one before it has stored. Readers that only meet other readers try
+ * again. */
 static inline bool read_fast(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_;

@@ -5,37 +5,39 @@
  * State
  *  monitor_.word_
  *	bits 0-1    the lock             futex/lock.h
- *	bit 2       WAITING              somebody is queued. Set inside before the first is queued; cleared inside, in the exchange
- *	                                 that lets the last one in or just before the last one is taken out
+ *	bit 2       WAITING              somebody is queued. Set inside before the first is queued; cleared inside, in
+ *	                                 the exchange that lets the last one in or just before the last one is taken out
  *	bit 3       GAP                  gap_ > 0. Inside
  *	bit 4       LEFT                 somebody has left: left_at_ counts. Set by who leaves, never cleared
  *	bit 32      TAKEN                somebody is inside, or let in. Anybody sets it; the owner clears it
- *  owner_    the thread that is inside, 0: none. Written by who becomes or ceases to be it, or by who lets it in; read anywhere,
- *            but only to compare it with the reader
+ *  owner_    the thread that is inside, 0: none. Written by who becomes or ceases to be it, or by who lets it in; read
+ *            anywhere, but only to compare it with the reader
  *  gap_      inside
- *  left_at_  with GAP: when the last one left, or min_gap found it gone. By the owner, before it clears TAKEN; by min_gap, if it set
- *            GAP while TAKEN was clear: then nobody becomes owner before it leaves the monitor. Read inside, while TAKEN is clear
+ *  left_at_  with GAP: when the last one left, or min_gap found it gone. By the owner, before it clears TAKEN; by
+ *            min_gap, if it set GAP while TAKEN was clear: then nobody becomes owner before it leaves the monitor. Read
+ *            inside, while TAKEN is clear
  *  keeper_   the waiter that is to come in when the gap ends, or has been told to see to it; NULL: none. Inside
  *  room_     in order of arrival; a request's pointer is what it enters with, its value is its thread
  * Invariants
  *  D1 at most one is inside: TAKEN is set by an exchange that finds it clear, and cleared by its owner.
  *  D2 whenever nobody is inside the monitor: WAITING exactly if the room is not empty; and then TAKEN, or GAP and the
- *     gap lasts or its end has only just come. In the gap one of those who wait is the keeper, or some thread is on its way
- *     into the monitor because of one, and will appoint one: nobody waits for a time that nobody keeps.
- *     Who leaves the monitor made it so, by the word that its leaving exchange expects; and a leave that finds WAITING enters the
- *     monitor in the same exchange or finds somebody inside.
+ *     gap lasts or its end has only just come. In the gap one of those who wait is the keeper, or some thread is on its
+ *     way into the monitor because of one, and will appoint one: nobody waits for a time that nobody keeps.
+ *     Who leaves the monitor made it so, by the word that its leaving exchange expects; and a leave that finds WAITING
+ *     enters the monitor in the same exchange or finds somebody inside.
  *  D3 who can enter is chosen among those who are queued then: a newcomer is considered only after serve found that
  *     nobody who waits can enter.
- *  D4 only its own thread tells a request to look again at some time: the keeper is appointed by telling it to come in (poke),
- *     and sets its time itself (look).
+ *  D4 only its own thread tells a request to look again at some time: the keeper is appointed by telling it to come in
+ *     (poke), and sets its time itself (look).
  *  D5 enters wait until nobody is inside the monitor, so that who lets them in has left. try_enter may not:
  *     vez_sched_destroy waits for that one.
  * Ordering
- *  the exchange that clears TAKEN (release) pairs with the one that sets it (acquire): what the last one did, left_at_, and that
- *  owner_ is free to be written. Let in by another thread: then also vez__word_publish and vez__request_await.
- * Progress and fairness: a leave never waits for the one inside the monitor, who serves before it leaves. Whom the user's
- *  order always puts last may wait for ever; equals are FIFO. At the end of a gap one thread is woken by its clock; it was
- *  woken once more at the beginning, to keep the time: the best one at that moment, so mostly the one that then enters.
+ *  the exchange that clears TAKEN (release) pairs with the one that sets it (acquire): what the last one did, left_at_,
+ *  and that owner_ is free to be written. Let in by another thread: then also vez__word_publish and vez__request_await.
+ * Progress and fairness: a leave never waits for the one inside the monitor, who serves before it leaves. Whom the
+ *  user's order always puts last may wait for ever; equals are FIFO. At the end of a gap one thread is woken by its
+ *  clock; it was woken once more at the beginning, to keep the time: the best one at that moment, so mostly the one
+ *  that then enters.
  * Lifetime: a leave's last touch is its exchange, or the monitor's leaving one.
  * Sources: M. Grand, "Patterns in Java" (1998); Hoare (1974); execution delegation: C. Martins (2009).
  */
@@ -103,8 +105,8 @@ static void admit(vez_sched_t *s, uint64_t seen)
 	vez_monitor_settle(&s->monitor_, r, 0);
 }
 
-/* Has somebody keep the time, whoever would enter now. False, if it cannot be told: then its thread, or one that fired its
- * token, is coming in, and will see to it. */
+/* Has somebody keep the time, whoever would enter now. False, if it cannot be told: then its thread, or one that fired
+ * its token, is coming in, and will see to it. */
 static bool appoint(vez_sched_t *s)
 {
 	vez_request_t *r = best(s);

@@ -2,8 +2,8 @@
 /*
  * The alarm clock (Hoare, "Monitors", 1974): a thread asks to be woken n ticks from now.
  *
- * The room is ordered by the tick at which each sleeper is due, and each tick settles those who are due and nobody else. With a
- * condition variable every tick would wake every sleeper to look at the clock.
+ * The room is ordered by the tick at which each sleeper is due, and each tick settles those who are due and nobody
+ * else. With a condition variable every tick would wake every sleeper to look at the clock.
  * Seen to fail: a sleeper queued without its key wakes too late, behind longer sleepers.
  */
 #include "classic.h"

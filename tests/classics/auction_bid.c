@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The auction (M. Grand, Patterns in Java: Read/Write Lock): many bidders look at the highest bid, a few raise it; whoever looks
- * sees a bid whole, and nobody's raise is lost.
+ * The auction (M. Grand, Patterns in Java: Read/Write Lock): many bidders look at the highest bid, a few raise it;
+ * whoever looks sees a bid whole, and nobody's raise is lost.
  *
- * vez_rwlock_t: lookers share, a bidder is alone, neither starves. A bidder looks first and upgrades only to raise: others may
- * have raised in between, so it looks again.
+ * vez_rwlock_t: lookers share, a bidder is alone, neither starves. A bidder looks first and upgrades only to raise:
+ * others may have raised in between, so it looks again.
  * Seen to fail: without the lock a looker sees an amount with another bidder's name.
  */
 #include "classic.h"

@@ -2,8 +2,8 @@
 /*
  * The bounded buffer (Dijkstra, Hoare): producers and consumers on a ring of a few places.
  *
- * vez_queue_t: an item goes straight to a consumer that waits. Closing lets the consumers drain it and then tells them that
- * there will be no more: nobody counts.
+ * vez_queue_t: an item goes straight to a consumer that waits. Closing lets the consumers drain it and then tells them
+ * that there will be no more: nobody counts.
  * Seen to fail: an item taken twice or lost changes the sum; items out of order are noticed per producer.
  */
 #include "classic.h"

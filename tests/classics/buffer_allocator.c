@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The buffer allocator (Hoare, "Monitors", 1974): streams take buffers one by one from a common pool, and when there is none, a
- * free one goes to the waiting stream that holds the fewest.
+ * The buffer allocator (Hoare, "Monitors", 1974): streams take buffers one by one from a common pool, and when there is
+ * none, a free one goes to the waiting stream that holds the fewest.
  *
  * A semaphore whose key is what the stream holds.
  * Seen to fail: with the key left out the greedy stream, which asked first, gets the next buffer.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flusher (M. Grand, Patterns in Java: Balking): pressing the button while a flush is under way does nothing; nobody
- * queues for a second one.
+ * The flusher (M. Grand, Patterns in Java: Balking): pressing the button while a flush is under way does nothing;
+ * nobody queues for a second one.
  *
  * try_acquire, which never waits and never starts what it cannot do.
  * Seen to fail: with a waiting acquire the second press hangs; with two permits it flushes.

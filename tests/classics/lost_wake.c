@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lost wake (Herlihy and Shavit, The Art of Multiprocessor Programming, section 8.2): a queue that signals "not empty" only
- * when it goes from empty to not empty. With conditions: two consumers wait; a producer puts an item and signals one; before
- * that one runs, a second producer puts an item, finds the queue not empty, and does not signal. One consumer sleeps beside an item
- * for ever.
+ * The lost wake (Herlihy and Shavit, The Art of Multiprocessor Programming, section 8.2): a queue that signals "not
+ * empty" only when it goes from empty to not empty. With conditions: two consumers wait; a producer puts an item and
+ * signals one; before that one runs, a second producer puts an item, finds the queue not empty, and does not signal.
+ * One consumer sleeps beside an item for ever.
  *
- * Here it cannot be written: whoever puts an item gives it to the first consumer that waits, inside, so that the queue is
- * never "not empty" while a consumer waits. Four threads as in the book: both consumers asleep, then both producers.
+ * Here it cannot be written: whoever puts an item gives it to the first consumer that waits, inside, so that the queue
+ * is never "not empty" while a consumer waits. Four threads as in the book: both consumers asleep, then both producers.
  * Seen to fail: a put that settles only where the last one found no consumer leaves one waiting.
  */
 #include "classic.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The security journal (M. Grand, Patterns in Java: Scheduler): checkpoints print entries on one printer, and entries that wait
- * are printed in the order of their time stamps, not of their arrival.
+ * The security journal (M. Grand, Patterns in Java: Scheduler): checkpoints print entries on one printer, and entries
+ * that wait are printed in the order of their time stamps, not of their arrival.
  *
  * vez_sched_t with "earlier" as its order.
  * Seen to fail: without the order, entries are printed as they arrived.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server's session with orderly shutdown (M. Grand, Patterns in Java: Two-Phase Termination): on SIGTERM no new work is
- * accepted, what was accepted is finished, and then everybody leaves.
+ * A server's session with orderly shutdown (M. Grand, Patterns in Java: Two-Phase Termination): on SIGTERM no new work
+ * is accepted, what was accepted is finished, and then everybody leaves.
  *
- * Phase one is a token that every wait for new work names; phase two is closing the queue, which the workers drain. A thread
- * that only waits for the signal fires the token: nothing else happens in a handler's place.
+ * Phase one is a token that every wait for new work names; phase two is closing the queue, which the workers drain. A
+ * thread that only waits for the signal fires the token: nothing else happens in a handler's place.
  * Seen to fail: a session that waits without the token never ends; taking with the token loses accepted work.
  */
 #include <signal.h>

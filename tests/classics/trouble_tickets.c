@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trouble tickets (M. Grand, Patterns in Java: Producer-Consumer): clients hand in tickets, dispatchers work on them, at their own
- * pace; a client that asks for too much at once waits, but not for ever.
+ * Trouble tickets (M. Grand, Patterns in Java: Producer-Consumer): clients hand in tickets, dispatchers work on them,
+ * at their own pace; a client that asks for too much at once waits, but not for ever.
  *
  * vez_queue_t, with a deadline for the client.
  * Seen to fail: a queue without bound never answers ETIMEDOUT.

@@ -7,7 +7,7 @@ EXPLORE_SHORT := --quick
 # The compiler reports every plain access as it does for ThreadSanitizer, to functions of the engine. Addresses are
 # fixed so that a replay is the same in every run.
 X_FLAGS := -DVEZ_EXPLORE -Itests/explore -Isrc -I. -fno-pie -fsanitize=thread -U__SANITIZE_THREAD__ -Dmemset=x__memset \
-	-Dmemcpy=x__memcpy -fno-omit-frame-pointer -Wno-tsan
+	-Dmemcpy=x__memcpy -fno-omit-frame-pointer $(if $(findstring clang,$(CC)),,-Wno-tsan)
 X_SCENARIOS := $(filter-out tests/explore/threads.c,$(wildcard tests/explore/*.c))
 X_LIB := $(filter-out src/futex/sys.c,$(SRC))
 X_ENGINE := $(wildcard tests/explore/engine/*.c)

@@ -38,14 +38,19 @@ void name_memory(const void *p, char *text, size_t size)
 	for (unsigned i = 0; i < names_used; i++) {
 		uintptr_t offset = (uintptr_t)p - (uintptr_t)names[i].from;
 		if (offset < names[i].size) {
-			snprintf(text, size, offset ? "%s+%zu" : "%s", names[i].name, (size_t)offset);
+			if (offset)
+				snprintf(text, size, "%s+%zu", names[i].name, (size_t)offset);
+			else
+				snprintf(text, size, "%s", names[i].name);
 			return;
 		}
 	}
 	if (on < sizeof stacks)
 		snprintf(text, size, "T%u's stack -%zu", (unsigned)(on / STACK_SIZE), (size_t)(STACK_SIZE - on % STACK_SIZE));
+	else if (p)
+		snprintf(text, size, "%p", p);
 	else
-		snprintf(text, size, p ? "%p" : "", p);
+		text[0] = 0;
 }
 
 static const char *base_name(const char *path)
