@@ -68,7 +68,8 @@ int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent);
  * children become its parent's. */
 int vez_cancel_destroy(vez_cancel_t *c);
 
-/* Fires the token: ends every wait that names it. Firing a fired token does nothing. Any thread. */
+/* Fires the token: ends every wait that names it. Firing a fired token does nothing, and does not wait for the fire
+ * that is under way. Any thread. */
 void vez_cancel_fire(vez_cancel_t *c);
 
 /* Whether it is fired. Any thread, signal handlers included. */
@@ -77,7 +78,8 @@ bool vez_cancel_fired(const vez_cancel_t *c);
 /* Re-arms this token alone; says whether it was fired. Waits that the firing ended stay ended. */
 bool vez_cancel_clear(vez_cancel_t *c);
 
-/* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. */
+/* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. A thread
+ * that attaches hooks to it detaches them, with the waiting form, before it exits. */
 vez_cancel_t *vez_cancel_self(void);
 
 /* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and

@@ -65,7 +65,8 @@ VEZ_ASSERT_SIZE_(vez_monitor_t, 64);
  * thread that timed out, or on the one that fired the token. */
 void vez_monitor_init(vez_monitor_t *m, void (*gave_up)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r));
 
-/* EBUSY, and nothing has changed, while somebody is inside or a request is queued in one of its rooms. */
+/* EBUSY, and nothing has changed, while somebody is inside (a thread that is just giving up, or one that ends a wait by
+ * firing its token, included) or a request is queued in one of its rooms. */
 int vez_monitor_destroy(vez_monitor_t *m);
 
 /* Waits until nobody else is inside, and enters. */
