@@ -11,6 +11,7 @@
  *  busy_      its hooks: attached, owed by a fire, or running; inside kin
  *  kin        one monitor for the families and hooks of all tokens; its room holds those who wait for a running hook
  *  running    the hooks that run now, each on the stack of who runs it; inside kin
+ *  A fork happens inside kin, so that the child finds it in order, and takes it over.
  * Invariants
  *  T1 a request is on the stack or the list from vez__cancel_enlist until it is taken off: by the fire that is to end
  *     it, under the lock, which then clears the request's cancel_; or by its own thread after it was settled.
@@ -388,6 +389,36 @@ bool vez_cancel_clear(vez_cancel_t *c)
 void vez_cancel_init(vez_cancel_t *c)
 {
 	memset(c, 0, sizeof *c);
+}
+
+/* ---- fork ---- */
+
+/* The child has one thread: who waited for a hook, or ran one, is not there, and kin must not be left to one of them. */
+static void in_child(void)
+{
+	uint64_t self = vez__self();
+	vez_monitor_init(&kin, NULL);
+	vez_room_init(&detaching);
+	for (struct run **link = &running; *link;)
+		if ((*link)->runner == self)
+			link = &(*link)->next;
+		else
+			*link = (*link)->next;
+}
+
+static void before_fork(void)
+{
+	vez_monitor_enter(&kin);
+}
+
+static void in_parent(void)
+{
+	vez_monitor_exit(&kin);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
 }
 
 /* ---- a thread's own token ---- */
