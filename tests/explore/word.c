@@ -77,7 +77,7 @@ static void publish_three(void)
 
 X_SCENARIO(word_publish, .setup = make, .thread = { wait_2, publish_one });
 X_SCENARIO(word_publish_two, .setup = make, .thread = { wait_1, wait_2, publish_two }, .faults = 2);
-X_SCENARIO(word_publish_three, .setup = make, .thread = { wait_0, wait_1, wait_2, publish_three }, .preemptions = 1);
+X_SCENARIO(word_publish_three, .setup = make, .thread = { wait_0, wait_1, wait_2, publish_three });
 
 /* All of them asleep: the wakes are merged. */
 static bool parked(int first)
@@ -102,7 +102,7 @@ static void publish_three_parked(void)
 
 X_SCENARIO(word_publish_two_parked, .setup = make, .thread = { wait_1, wait_2, publish_two_parked }, .faults = 2);
 X_SCENARIO(word_publish_three_parked, .setup = make, .thread = { wait_0, wait_1, wait_2, publish_three_parked },
-	   .preemptions = 1);
+	   .preemptions = 2);
 
 static void make_spinning(void)
 {
@@ -242,4 +242,4 @@ static void publish_1_in_cohort(void)
 }
 
 X_SCENARIO(word_cohort_shared, .setup = make_cohort,
-	   .thread = { cohort_1, cohort_2, publish_1_in_cohort, publish_2_in_cohort }, .preemptions = 1);
+	   .thread = { cohort_1, cohort_2, publish_1_in_cohort, publish_2_in_cohort });
