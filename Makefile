@@ -4,6 +4,7 @@
 #   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc
 #   make perf [QUICK=1]           measures it against pthreads; installs what is missing where that is allowed
 #                                 COUNTERS=1: only the counters, and fails if one is worse than it must be
+#   make perf-plots               pictures of the headline, where gnuplot is there
 #   make check                    every test; installs what is missing where that is allowed
 #   make SAN=address,undefined check
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
@@ -46,7 +47,7 @@ OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 
-.PHONY: always all lib check check-programs unit classics stress explore explore-mutants perf perf-programs install uninstall \
+.PHONY: always all lib check check-programs unit classics stress explore explore-mutants perf perf-programs perf-plots install uninstall \
 	clean needs-check needs-perf
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -177,6 +178,10 @@ perf-programs: lib $(PERF)
 perf: needs-perf
 	$(MAKE) perf-programs
 	BUILD=$(B) scripts/perf-stat $(if $(COUNTERS),--counters-only,--headline $(if $(QUICK),--quick))
+
+perf-plots: needs-perf
+	$(MAKE) perf-programs
+	BUILD=$(B) scripts/perf-plots
 
 clean:
 	rm -rf $(BUILD)

@@ -119,7 +119,7 @@ X_SCENARIO(monitor_handoff, .setup = make_0, .thread = { acquire_told, tell_and_
 X_SCENARIO(monitor_two_waiters, .setup = make_0, .thread = { acquire_one, acquire_one, release_two },
 	   .check = left_0);
 X_SCENARIO(monitor_two_releases, .setup = make_0, .thread = { acquire_one, release_one, acquire_one, release_one },
-	   .check = left_0, .preemptions = 1, .random = 20000);
+	   .check = left_0, .preemptions = 2, .random = 20000);
 
 /* ---- giving up ---- */
 

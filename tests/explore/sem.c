@@ -105,7 +105,7 @@ X_SCENARIO(sem_two_releases_one_waiter, .setup = make_0, .thread = { acquire_two
 	   .check = left_0);
 X_SCENARIO(sem_mixed_permits, .setup = make_0, .thread = { acquire_two, acquire_one, release_three }, .check = left_0);
 X_SCENARIO(sem_one_release_three_waiters, .setup = make_0,
-	   .thread = { acquire_one, acquire_one, acquire_one, release_three }, .check = left_0, .preemptions = 1,
+	   .thread = { acquire_one, acquire_one, acquire_one, release_three }, .check = left_0, .preemptions = 2,
 	   .random = 20000);
 X_SCENARIO(sem_barging_two_waiters, .setup = make_barging_0, .thread = { acquire_one, acquire_one, release_two },
 	   .check = left_0);
