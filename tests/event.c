@@ -321,7 +321,7 @@ Test(event, ALL_set_then_reset_while_another_is_inside)
 		make_manual(&e);
 		start_all(w, manual, &e, v->form);
 		vez_monitor_enter(&e.monitor_);
-		const struct vez__ops *ops = vez_room_first(&e.room_)->ops_;
+		const struct vez__ops *ops = e.room_.ops_;
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT_EQ(vez_event_waiters(&e), 0);
 		EXPECT(vez_event_is_set(&e));
@@ -375,7 +375,7 @@ Test(event, ALL_auto_each_set_counts_while_another_is_inside)
 			vez_cancel_fire(&w[1].own);
 			int left = form_has_token(v->form) ? WAITERS - 1 : WAITERS;
 			vez_monitor_enter(&e.monitor_);
-			const struct vez__ops *ops = vez_room_first(&e.room_)->ops_;
+			const struct vez__ops *ops = e.room_.ops_;
 			for (int i = 0; i < sets; i++)
 				EXPECT_EQ(vez_event_set(&e), 0);
 			EXPECT_EQ(vez_event_waiters(&e), left - sets);
@@ -402,7 +402,7 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 		waiter_start(&w);
 		waiter_await_parked(&w);
 		vez_monitor_enter(&e.monitor_);
-		const struct vez__ops *ops = vez_room_first(&e.room_)->ops_;
+		const struct vez__ops *ops = e.room_.ops_;
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT(!vez_event_is_set(&e));
 		EXPECT_EQ(vez_event_set(&e), 0);
@@ -604,7 +604,7 @@ Test(event, A16_a_handler_sets_while_its_thread_is_inside)
 		handle();
 		waiter_start(&w);
 		vez_monitor_enter(&e.monitor_);
-		const struct vez__ops *ops = vez_room_first(&e.room_)->ops_;
+		const struct vez__ops *ops = e.room_.ops_;
 		raise(SIGUSR1);
 		EXPECT_EQ(handled, 1);
 		vez__monitor_leave(&e.monitor_, ops);

@@ -1251,7 +1251,7 @@ Test(sem, C04_granted_between_its_deadline_and_its_leaving)
 			;
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
 		EXPECT_EQ(vez_sem_waiters(&s), 2);
-		vez__monitor_leave(&s.monitor_, vez_room_first(&s.room_)->ops_);
+		vez__monitor_leave(&s.monitor_, s.room_.ops_);
 		UNTIL(thread_done(&a.thread))
 			;
 		EXPECT_EQ(a.rc, 0);
@@ -1358,7 +1358,7 @@ static void decide(const struct variant *v, void (*interfere)(void *), int rc)
 	acquire_start(&a);
 	acquire_await_parked(&a);
 	vez_monitor_enter(&s.monitor_);
-	const struct vez__ops *ops = vez_room_first(&s.room_)->ops_;
+	const struct vez__ops *ops = s.room_.ops_;
 	EXPECT_EQ(vez_sem_release(&s, 1), 0);
 	thread_start(&i.thread, interfere, &i);
 	UNTIL(thread_futex(&i.thread) - (uintptr_t)&s < sizeof s)
@@ -1425,7 +1425,7 @@ Test(sem, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		acquire_start(&a);
 		acquire_await_parked(&a);
 		vez_monitor_enter(&s.monitor_);
-		const struct vez__ops *ops = vez_room_first(&s.room_)->ops_;
+		const struct vez__ops *ops = s.room_.ops_;
 		EXPECT_EQ(vez_sem_waiters(&s), 1);
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
 		EXPECT_EQ(vez_sem_permits(&s), 1);
@@ -1495,7 +1495,7 @@ Test(sem, A16_a_handler_releases_while_its_thread_is_inside)
 		STORE(&handled, 0);
 		acquire_start(&a);
 		vez_monitor_enter(&s.monitor_);
-		const struct vez__ops *ops = vez_room_first(&s.room_)->ops_;
+		const struct vez__ops *ops = s.room_.ops_;
 		raise(SIGUSR1);
 		EXPECT_EQ(LOAD(&handled), 1);
 		vez__monitor_leave(&s.monitor_, ops);

@@ -27,6 +27,7 @@
 #define VEZ_CANCEL_H
 
 #include "base.h"
+#include "deadline.h"
 
 VEZ_BEGIN_DECLS_
 
@@ -39,7 +40,8 @@ typedef struct vez_cancel {
 	void *sibling_[2];
 	struct vez_cancel *parent_;
 	uint64_t busy_;
-	uint64_t reserved_[4];
+	struct vez__timer timer_;
+	uint64_t signals_;
 } vez_cancel_t;
 
 /* A function that a firing calls. Its memory is the caller's, and vez's from vez_cancel_attach until it begins to run
@@ -56,7 +58,7 @@ VEZ_ASSERT_SIZE_(vez_cancel_hook_t, 40);
 VEZ_ASSERT_SIZE_(vez_cancel_t, 128);
 
 /* A token that is not fired. All-zero bytes are one, too. */
-#define VEZ_CANCEL_INITIALIZER { 0, 0, { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, { 0, 0, 0, 0 } }
+#define VEZ_CANCEL_INITIALIZER { 0, 0, { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, { { 0, 0 }, 0 }, 0 }
 
 /* Makes a token that is not fired. */
 void vez_cancel_init(vez_cancel_t *c);
@@ -65,7 +67,7 @@ void vez_cancel_init(vez_cancel_t *c);
 int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent);
 
 /* EBUSY, and nothing has changed, while a wait or a request names it, or it has hooks, or one of them runs. Its
- * children become its parent's. */
+ * children become its parent's; a moment and signals that were to fire it will not. */
 int vez_cancel_destroy(vez_cancel_t *c);
 
 /* Fires the token: ends every wait that names it. Firing a fired token does nothing, and does not wait for the fire
@@ -94,6 +96,18 @@ int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
 /* The same without waiting. EALREADY: it has run, or is running. */
 int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
+
+/* Has this signal fire the token, outside the handler: SIGTERM and SIGINT ask for orderly shutdown so. Replaces the
+ * signal's handler, with SA_RESTART; the library's own thread fires, soon after the signal. One token for each signal:
+ * another one takes its place, and NULL brings back the handler that was there first. EINVAL: not a signal, or not one
+ * that can be handled; EAGAIN: the thread could not be made. Destroying the token brings the handler back, too. In a
+ * forked child the handler is the one from before. */
+int vez_cancel_on_signal(vez_cancel_t *c, int signo);
+
+/* Has the token fire by itself at this moment (on the library's own thread); in place of the moment set before, if any.
+ * VEZ_FOREVER: not any more. A moment that has passed has fired the token when this returns. A fire or a clear before
+ * then takes nothing back. In a forked child the moment is forgotten. */
+void vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline);
 
 VEZ_END_DECLS_
 

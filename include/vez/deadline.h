@@ -24,6 +24,12 @@ typedef int64_t vez_deadline_t;
 /* Has always passed. */
 #define VEZ_NOW INT64_MIN
 
+/* Private: that something is to happen at a moment. All-zero bytes: never. */
+struct vez__timer {
+	void *link_[2];
+	int64_t at_;
+};
+
 /* The moment that lies this far from now. Saturating: a sum too large is VEZ_FOREVER; a negative distance lies in the
  * past. */
 vez_deadline_t vez_after_ns(int64_t ns);

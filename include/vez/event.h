@@ -42,7 +42,7 @@ typedef struct vez_event {
 	vez_room_t room_;
 } vez_event_t;
 
-VEZ_ASSERT_SIZE_(vez_event_t, 88);
+VEZ_ASSERT_SIZE_(vez_event_t, 112);
 
 /* A manual-reset event that is not set. All-zero bytes are one, too. */
 #define VEZ_EVENT_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER }
@@ -65,6 +65,9 @@ int vez_event_wait(vez_event_t *e);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
 int vez_event_wait_until(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* The same without waiting, by the request's limits (vez/request.h): 0, EINPROGRESS, or an error. */
+int vez_event_wait_async(vez_event_t *e, vez_request_t *r);
 
 /* Whether a wait would be let through at once. Any thread, any time. */
 bool vez_event_is_set(const vez_event_t *e);

@@ -45,7 +45,7 @@ typedef struct vez_group {
 	uint64_t reserved_;
 } vez_group_t;
 
-VEZ_ASSERT_SIZE_(vez_group_t, 96);
+VEZ_ASSERT_SIZE_(vez_group_t, 120);
 
 /* An object that nobody is inside. All-zero bytes are one, too. */
 #define VEZ_GROUP_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0 }
@@ -65,6 +65,9 @@ int vez_group_try_enter(vez_group_t *g, uint32_t id);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
 int vez_group_enter_until(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* The same without waiting, by the request's limits (vez/request.h): 0, EINPROGRESS, or an error. */
+int vez_group_enter_async(vez_group_t *g, uint32_t id, vez_request_t *r);
 
 /* One member leaves; any thread. Never waits for a sleeping thread. EPERM if nobody is inside. */
 int vez_group_leave(vez_group_t *g);

@@ -40,11 +40,11 @@ typedef struct vez_latch {
 	vez_room_t room_;
 } vez_latch_t;
 
-VEZ_ASSERT_SIZE_(vez_latch_t, 88);
+VEZ_ASSERT_SIZE_(vez_latch_t, 112);
 
 /* A latch with this count. All-zero bytes are an open one. */
 #define VEZ_LATCH_INITIALIZER(count) \
-	{ { (uint64_t)(count) << 32, 0, { 0, 0 }, 0, 0, 0, 0, 0 }, VEZ_ROOM_INITIALIZER }
+	{ { (uint64_t)(count) << 32, 0, { 0, 0 }, 0, 0, 0, 0, 0, 0 }, VEZ_ROOM_INITIALIZER }
 
 /* Makes a latch that opens when count has been counted down; 0: it is open. Returns 0. */
 int vez_latch_init(vez_latch_t *l, uint32_t count);
@@ -60,6 +60,9 @@ int vez_latch_wait(vez_latch_t *l);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
 int vez_latch_wait_until(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* The same without waiting, by the request's limits (vez/request.h): 0, EINPROGRESS, or an error. */
+int vez_latch_wait_async(vez_latch_t *l, vez_request_t *r);
 
 /* What is still to be counted down. Any thread, any time. */
 uint32_t vez_latch_count(const vez_latch_t *l);

@@ -19,6 +19,7 @@
  * allowed (but not in gave_up). A monitor is not recursive: entering it again from inside never returns.
  * Ordering: everything before an exit happens before everything after the next enter, and before the return of every
  * wait settled inside.
+ * A room belongs to one monitor, and stays where it is until that is destroyed.
  * Destroy: the exit's last touch is the one step that lets the next one in; a thread whose wait has returned may
  * destroy and free the monitor, if no other thread will enter it and no request is queued.
  * Signal handlers: none of these. fork: a monitor that another thread was inside at the moment of the fork, or in which
@@ -30,35 +31,40 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "request.h"
 
 VEZ_BEGIN_DECLS_
+
+struct vez__ops;
+typedef struct vez_request vez_request_t;
 
 typedef struct vez_room {
 	void *queue_[2];
 	uint64_t length_;
+	struct vez_monitor *monitor_;
+	const struct vez__ops *ops_;
 } vez_room_t;
 
-VEZ_ASSERT_SIZE_(vez_room_t, 24);
+VEZ_ASSERT_SIZE_(vez_room_t, 40);
 
 /* An empty room. All-zero bytes are one, too. */
-#define VEZ_ROOM_INITIALIZER { { 0, 0 }, 0 }
+#define VEZ_ROOM_INITIALIZER { { 0, 0 }, 0, 0, 0 }
 
 typedef struct vez_monitor {
 	uint64_t word_;
 	void (*gave_up_)(struct vez_monitor *m, vez_room_t *room, vez_request_t *r);
 	vez_request_t *settled_[2];
 	vez_request_t *cohort_;
+	vez_request_t *async_;
 	uint32_t *poked_;
 	uint32_t queued_;
 	uint32_t pins_;
 	vez_request_t *retiring_;
 } vez_monitor_t;
 
-VEZ_ASSERT_SIZE_(vez_monitor_t, 64);
+VEZ_ASSERT_SIZE_(vez_monitor_t, 72);
 
 /* A monitor that nobody is inside, with this give-up rule (or NULL). */
-#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, gave_up, { 0, 0 }, 0, 0, 0, 0, 0 }
+#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, gave_up, { 0, 0 }, 0, 0, 0, 0, 0, 0 }
 
 /* gave_up, which may be NULL, is called inside the monitor after a request has left its room by deadline or token, so
  * that it can settle those whom the request held back. It must be short and use no other vez object. It runs on the
@@ -82,12 +88,20 @@ void vez_monitor_exit(vez_monitor_t *m);
 int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_deadline_t deadline,
 		     vez_cancel_t *cancel);
 
+/* Only from inside: queues the request in the room by its key, leaves the monitor, and returns EINPROGRESS; the request
+ * completes when it is settled, or by its own limits (vez/request.h). If those have been reached already, or it belongs
+ * to a wait-for-any that is won: not queued, the monitor is left, and that code. */
+int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r);
+
 /* Only from inside, for a request that is queued in a room of this monitor: decides its result and takes it out of its
  * room at once (fetch the next one before). True, and its wait will return result once the monitor is left.
- * False: the request belongs to a wait-for-any that is won already; it has left its room, give it nothing. */
+ * False: the request belongs to a wait-for-any that is won already; it has left its room, give it nothing. So settle it
+ * first, and change the state for it only if that said true.
+ * Also for a request that is queued nowhere, and will not be: that is how an asynchronous call which need not wait tells
+ * a wait-for-any so, before it takes anything. */
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result);
 
-/* Makes an empty room. A room belongs to one monitor. */
+/* Makes an empty room. */
 void vez_room_init(vez_room_t *room);
 
 /* Only from inside: the request that is served first, the one served after r; NULL if there is none. */
@@ -98,5 +112,7 @@ vez_request_t *vez_room_next(const vez_room_t *room, const vez_request_t *r);
 size_t vez_room_length(const vez_room_t *room);
 
 VEZ_END_DECLS_
+
+#include "request.h"
 
 #endif

@@ -45,7 +45,7 @@ typedef struct vez_queue {
 	uint64_t reserved_;
 } vez_queue_t;
 
-VEZ_ASSERT_SIZE_(vez_queue_t, 160);
+VEZ_ASSERT_SIZE_(vez_queue_t, 200);
 
 /* Makes an empty queue of at most capacity items of item_size bytes each. storage has room for all of them, needs no
  * alignment, and belongs to the queue until it is destroyed; with capacity 0 it is not looked at.
@@ -66,6 +66,9 @@ int vez_queue_try_put(vez_queue_t *q, const void *item);
  * put that ends in an error never appears. */
 int vez_queue_put_until(vez_queue_t *q, const void *item, vez_deadline_t deadline, vez_cancel_t *cancel);
 
+/* The same without waiting, by the request's limits (vez/request.h). item must stay valid until it completes: 0, EINPROGRESS, or an error. */
+int vez_queue_put_async(vez_queue_t *q, const void *item, vez_request_t *r);
+
 /* Takes the oldest item, waiting for one as long as it takes: 0, and it is in *item, which is otherwise untouched.
  * VEZ_ECLOSED: the queue is closed and nothing is left in it. */
 int vez_queue_take(vez_queue_t *q, void *item);
@@ -75,6 +78,7 @@ int vez_queue_try_take(vez_queue_t *q, void *item);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
 int vez_queue_take_until(vez_queue_t *q, void *item, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_queue_take_async(vez_queue_t *q, void *item, vez_request_t *r);
 
 /* Ends it: putters that wait, and all later puts, get VEZ_ECLOSED; takes go on until the queue is empty and then get
  * VEZ_ECLOSED, those that wait at once. Any thread. Closing again: 0. */

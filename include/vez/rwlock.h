@@ -69,7 +69,7 @@ typedef struct vez_rwlock {
 	uint64_t reserved_[2];
 } vez_rwlock_t;
 
-VEZ_ASSERT_SIZE_(vez_rwlock_t, 192);
+VEZ_ASSERT_SIZE_(vez_rwlock_t, 264);
 
 /* A free lock with VEZ_RW_HOARE. All-zero bytes are one, too. */
 #define VEZ_RWLOCK_INITIALIZER \
@@ -91,6 +91,9 @@ int vez_rwlock_tryrdlock(vez_rwlock_t *l);
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
 int vez_rwlock_rdlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel);
 
+/* The same without waiting, by the request's limits (vez/request.h): 0, EINPROGRESS, or an error. */
+int vez_rwlock_rdlock_async(vez_rwlock_t *l, vez_request_t *r);
+
 /* Gives a read hold back; any thread. EPERM, and nothing has changed, if there is none that could be given back: nobody
  * reads, or all who do are upgraded or wait to be. */
 int vez_rwlock_rdunlock(vez_rwlock_t *l);
@@ -99,6 +102,7 @@ int vez_rwlock_rdunlock(vez_rwlock_t *l);
 int vez_rwlock_wrlock(vez_rwlock_t *l);
 int vez_rwlock_trywrlock(vez_rwlock_t *l);
 int vez_rwlock_wrlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_rwlock_wrlock_async(vez_rwlock_t *l, vez_request_t *r);
 
 /* EPERM if nobody writes, and while one is upgraded. */
 int vez_rwlock_wrunlock(vez_rwlock_t *l);

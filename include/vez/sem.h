@@ -44,12 +44,12 @@ typedef struct vez_sem {
 	uint64_t below_max_;
 } vez_sem_t;
 
-VEZ_ASSERT_SIZE_(vez_sem_t, 104);
+VEZ_ASSERT_SIZE_(vez_sem_t, 128);
 
 /* A FIFO semaphore with this many permits (at most VEZ_SEM_MAX) and the largest maximum. All-zero bytes are one with
  * none. */
 #define VEZ_SEM_INITIALIZER(permits) \
-	{ { (uint64_t)(permits) << 32, 0, { 0, 0 }, 0, 0, 0, 0, 0 }, VEZ_ROOM_INITIALIZER, 0, 0 }
+	{ { (uint64_t)(permits) << 32, 0, { 0, 0 }, 0, 0, 0, 0, 0, 0 }, VEZ_ROOM_INITIALIZER, 0, 0 }
 
 /* Makes a semaphore with permits free out of at most max (0: VEZ_SEM_MAX). flags: 0, or VEZ_BARGING.
  * EINVAL: permits > max, max > VEZ_SEM_MAX, unknown flags. */
@@ -71,6 +71,9 @@ int vez_sem_acquire_until(vez_sem_t *s, uint32_t n, vez_deadline_t deadline, vez
 
 /* The same, queueing by key: smallest first. */
 int vez_sem_acquire_key(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* The same without waiting, by the request's key and limits (vez/request.h): 0, EINPROGRESS, or an error. */
+int vez_sem_acquire_async(vez_sem_t *s, uint32_t n, vez_request_t *r);
 
 /* Gives n permits back, or adds them; any thread, signal handlers included; never waits. EOVERFLOW, and nothing has
  * changed, if more than the maximum would be free; what waiting requests take at once does not count (of that, no more

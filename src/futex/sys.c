@@ -77,3 +77,43 @@ int vez__sys_cpus(void)
 		count += __builtin_popcountl(mask[i]);
 	return count > 0 ? count : 1;
 }
+
+void vez__sys_tick(int efd)
+{
+	int saved = errno;
+	uint64_t one = 1;
+	while (write(efd, &one, sizeof one) < 0 && errno == EINTR)
+		;
+	errno = saved;
+}
+
+int vez__sys_thread(pthread_t *thread, void *(*run)(void *))
+{
+	sigset_t before;
+	vez__sys_block_signals(&before);
+	int rc = pthread_create(thread, NULL, run, NULL);
+	vez__sys_restore_signals(&before);
+	return rc ? EAGAIN : 0;
+}
+
+void vez__sys_join(pthread_t thread)
+{
+	pthread_join(thread, NULL);
+}
+
+void vez__sys_block_signals(sigset_t *before)
+{
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void vez__sys_restore_signals(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+void vez__sys_yield(void)
+{
+	sched_yield();
+}

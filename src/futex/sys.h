@@ -6,6 +6,8 @@
 #ifndef VEZ__SYS_H
 #define VEZ__SYS_H
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 
 #include "vez/deadline.h"
@@ -27,5 +29,19 @@ int64_t vez__sys_now(void);
 
 /* How many processors this thread may run on. */
 int vez__sys_cpus(void);
+
+/* Writes one tick to an eventfd; what cannot be written at once is dropped, if the eventfd is non-blocking. */
+void vez__sys_tick(int efd);
+
+/* Starts a thread, all signals blocked: 0 or EAGAIN. Waits until it has ended. */
+int vez__sys_thread(pthread_t *thread, void *(*run)(void *));
+void vez__sys_join(pthread_t thread);
+
+/* Blocks all signals of this thread; brings its mask back. */
+void vez__sys_block_signals(sigset_t *before);
+void vez__sys_restore_signals(const sigset_t *before);
+
+/* Lets another thread run. */
+void vez__sys_yield(void);
 
 #endif

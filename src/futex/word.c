@@ -105,6 +105,16 @@ bool vez__word_look(uint32_t *word)
 	return come(word, VEZ__SETTLED | VEZ__DONE);
 }
 
+bool vez__word_claim(uint32_t *word)
+{
+	uint32_t seen = vez__load(word, relaxed);
+	do {
+		if ((seen & (VEZ__ASYNC | VEZ__DONE | VEZ__SETTLED)) != VEZ__ASYNC || !vez__word_is_free(seen))
+			return false;
+	} while (!vez__cas(word, &seen, seen | VEZ__COMING, acquire));
+	return true;
+}
+
 static bool fired(uint32_t seen)
 {
 	return (seen & VEZ__FIRED) && !(seen & VEZ__DEAF);

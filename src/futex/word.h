@@ -16,7 +16,10 @@
  *	                neither COMING nor FIRED was set, or by who was coming because of one of them; FIRED means
  *	                nothing from then on.
  *	bit 5  PARKED   its thread sleeps, or is about to. Set by that thread; whoever ends its wait owes it a wake. The
- *	                highest bit, so that FUTEX_WAKE_OP can ask for it by comparison.
+ *	                highest bit of a thread's word, so that FUTEX_WAKE_OP can ask for it by comparison.
+ *	bit 6  ASYNC    no thread waits: the request is asynchronous, and has been filed. Set before it is queued.
+ *	                COMING then is set by whoever ends it before its time: the alarm clock, or who cancels it. Never
+ *	                PARKED, never DEAF.
  *
  * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor
  * counts the request (pins_), is not destroyed, and the word is not published by who settles it: the last one to come
@@ -37,6 +40,7 @@
 #define VEZ__DONE UINT32_C(8)
 #define VEZ__DEAF UINT32_C(16)
 #define VEZ__PARKED UINT32_C(32)
+#define VEZ__ASYNC UINT32_C(64)
 
 /* Its own thread: spins a little, then sleeps, until one of the bits until is set or the deadline has passed. Acquires.
  * Returns the word: none of those bits in it means the deadline has passed. */
@@ -54,6 +58,10 @@ bool vez__word_come(uint32_t *word);
 /* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for
  * it. */
 bool vez__word_look(uint32_t *word);
+
+/* Whoever wants to end an asynchronous request: announces that it is coming in. False: it is settled, somebody else is
+ * coming for it, or it is not queued. */
+bool vez__word_claim(uint32_t *word);
 
 /* Its own thread, inside the monitor: has come, and is no more COMING: it stays, or leaves the request to who fired. */
 void vez__word_go_back(uint32_t *word);

@@ -92,30 +92,32 @@ static void break_round(vez_barrier_t *b, const vez_request_t *but)
 }
 
 /* r gives up: the round that fills is broken. */
-static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
+	(void)seen;
 	break_round(barrier_of(m), r);
 	return true;
 }
 
-static const struct vez__ops cohort_ops = { .withdraw = withdraw, .cohort = true };
-static const struct vez__ops single_ops = { .withdraw = withdraw };
+static const struct vez__ops barrier_ops = { .take_back = take_back };
 
 /* What an arrival comes to, besides an errno. */
 enum { QUEUED = -1, LAST = -2 };
 
-static int arrive(vez_barrier_t *b, vez_request_t *r, bool expired, vez_cancel_t *cancel)
+static int arrive(vez_barrier_t *b, vez_request_t *r, bool expired)
 {
 	if (b->broken_)
 		return VEZ_EBROKEN;
 	int cause = 0;
-	if (cancel && vez_cancel_fired(cancel))
+	if (!b->acting_)
+		vez__request_in_cohort(&b->monitor_, r);
+	if (r->cancel_ && vez_cancel_fired(r->cancel_))
 		cause = ECANCELED;
 	else if (b->arrived_ + 1 == b->parties_)
 		return LAST;
 	else if (expired)
 		cause = ETIMEDOUT;
-	else if (!vez__request_prepare(&b->monitor_, &b->room_, r, b->acting_ ? &single_ops : &cohort_ops, cancel))
+	else if (!vez__request_prepare(&b->monitor_, &b->room_, r, &barrier_ops))
 		cause = ECANCELED;
 	if (cause) {
 		break_round(b, NULL);
@@ -142,7 +144,8 @@ static void decide(vez_barrier_t *b)
 /* The last party queues, last of its round, until the actions of earlier rounds are over. */
 static void await_turn(vez_barrier_t *b, vez_request_t *r)
 {
-	vez__request_prepare(&b->monitor_, &b->room_, r, &single_ops, NULL);
+	vez__request_mine(r, 0, NULL);
+	vez__request_prepare(&b->monitor_, &b->room_, r, &barrier_ops);
 	r->value_ = 0;
 	vez__request_insert(r);
 	b->decided_++;
@@ -214,13 +217,13 @@ static bool inside_own_action(const vez_barrier_t *b)
 int vez_barrier_wait_until(vez_barrier_t *b, uint32_t *index, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	r.key_ = 0;
+	vez__request_mine(&r, 0, cancel);
 	r.value_ = 0;
 	if (inside_own_action(b))
 		return EDEADLK;
 	bool expired = vez__deadline_passed(deadline);
 	vez_monitor_enter(&b->monitor_);
-	int rc = arrive(b, &r, expired, cancel);
+	int rc = arrive(b, &r, expired);
 	if (rc == LAST) {
 		rc = complete(b, &r);
 	} else {

@@ -9,6 +9,9 @@
  *  enlisted_  the other requests that wait with this token, oldest first
  *  parent_, children_, sibling_, hooks_   its family and the hooks that are attached, oldest first; inside kin
  *  busy_      its hooks: attached, owed by a fire, or running; inside kin
+ *  timer_     when it fires by itself; inside kin
+ *  signals_   how many signals fire it; inside kin (signals.c)
+ *  due        the timers of all tokens; inside kin
  *  kin        one monitor for the families and hooks of all tokens; its room holds those who wait for a running hook
  *  running    the hooks that run now, each on the stack of who runs it; inside kin
  *  A fork happens inside kin, so that the child finds it in order, and takes it over.
@@ -20,6 +23,7 @@
  *     may happen inside a monitor. The order is: kin, then the lock of one token.
  *  T4 a hook is in exactly one list: its token's, or that of the fire that owes it; or it runs, or has run, and then
  *     only its address is used.
+ *     While a thread has a token's lock it holds (completion.c), since completing a request takes it off its token.
  *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
  * Ordering
  *  the push in vez__cancel_enlist (release) pairs with the exchange in arrivals_take (acquire): the request's fields.
@@ -35,7 +39,7 @@
  * Sources: the linked-list stack of R. K. Treiber (1986), here only ever emptied whole; the token: cooperative
  *  cancellation as in Java's interruption and .NET's CancellationToken.
  */
-#include "vez/cancel.h"
+#include "cancel.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +48,11 @@
 
 #include "../futex/self.h"
 #include "../futex/sys.h"
+#include "agenda.h"
+#include "alarm.h"
+#include "completion.h"
 #include "engine.h"
+#include "signals.h"
 
 #define FIRED ((uintptr_t)1)
 
@@ -64,6 +72,18 @@ static struct cds_list_head *link_of(vez_request_t *r)
 static vez_request_t *request_at(struct cds_list_head *link)
 {
 	return (vez_request_t *)((char *)link - offsetof(vez_request_t, enlisted_));
+}
+
+static void lock(vez_cancel_t *c)
+{
+	vez__hold();
+	vez__lock_enter(&c->lock_);
+}
+
+static void unlock(vez_cancel_t *c)
+{
+	vez__lock_exit(&c->lock_);
+	vez__let_go();
 }
 
 bool vez__cancel_enlist(vez_request_t *r)
@@ -100,11 +120,11 @@ void vez__cancel_delist(vez_request_t *r)
 	vez_cancel_t *c = r->cancel_;
 	if (!c)
 		return;
-	vez__lock_enter(&c->lock_);
+	lock(c);
 	if (vez__load(&c->arrivals_, relaxed) & ~FIRED)
 		arrivals_take(c, 0);
 	cds_list_del(link_of(r));
-	vez__lock_exit(&c->lock_);
+	unlock(c);
 }
 
 /* Inside the lock: takes off the list every request that is for this fire to end. */
@@ -126,6 +146,7 @@ static void claim_all(vez_cancel_t *c, struct cds_list_head *claimed)
 
 static vez_monitor_t kin = VEZ_MONITOR_INITIALIZER(NULL);
 static vez_room_t detaching = VEZ_ROOM_INITIALIZER;
+static struct vez__agenda due;
 
 /* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is looked at. */
 struct run {
@@ -183,11 +204,11 @@ struct fire {
 /* Inside kin. */
 static void mark(vez_cancel_t *c, struct fire *fire)
 {
-	vez__lock_enter(&c->lock_);
+	lock(c);
 	bool fired = arrivals_take(c, FIRED);
 	if (!fired)
 		claim_all(c, &fire->waits);
-	vez__lock_exit(&c->lock_);
+	unlock(c);
 	if (!fired) {
 		struct cds_list_head *hooks = as_list(c->hooks_);
 		cds_list_splice(hooks, fire->hooks.prev);
@@ -240,15 +261,13 @@ static void run_hooks(struct fire *fire)
 	vez_monitor_exit(&kin);
 }
 
-void vez_cancel_fire(vez_cancel_t *c)
+/* Inside kin, which it leaves: fires the token and its family. */
+static void fire_and_exit(vez_cancel_t *c)
 {
 	struct cds_list_head *link, *next;
 	struct fire fire;
-	if (vez_cancel_fired(c))
-		return;
 	CDS_INIT_LIST_HEAD(&fire.waits);
 	CDS_INIT_LIST_HEAD(&fire.hooks);
-	vez_monitor_enter(&kin);
 	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
 		mark(t, &fire);
 	/* Looked at inside: who detaches a hook from this list is inside, too, and done with it when run_hooks has
@@ -260,6 +279,90 @@ void vez_cancel_fire(vez_cancel_t *c)
 	if (owes_hooks)
 		run_hooks(&fire);
 }
+
+void vez_cancel_fire(vez_cancel_t *c)
+{
+	if (vez_cancel_fired(c))
+		return;
+	vez_monitor_enter(&kin);
+	fire_and_exit(c);
+}
+
+/* ---- moments and signals ---- */
+
+/* Inside kin. */
+static void forget_moment(vez_cancel_t *c)
+{
+	if (!vez__timer_is_set(&c->timer_))
+		return;
+	vez__agenda_unset(&c->timer_);
+	vez__timer_to(&c->timer_, VEZ_FOREVER);
+}
+
+void vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline)
+{
+	bool now = vez__deadline_passed(deadline);
+	if (deadline != VEZ_FOREVER && !now)
+		vez__alarm_start(); /* if it cannot be made, its next user will try again */
+	vez_monitor_enter(&kin);
+	forget_moment(c);
+	if (now) {
+		fire_and_exit(c);
+		return;
+	}
+	vez__timer_to(&c->timer_, deadline);
+	if (deadline != VEZ_FOREVER) {
+		vez__agenda_set(&due, &c->timer_);
+		vez__alarm_at(deadline);
+	}
+	vez_monitor_exit(&kin);
+	vez__alarm_tell();
+}
+
+static vez_cancel_t *take_due(int64_t now)
+{
+	struct vez__timer *t = vez__agenda_due(&due, now);
+	if (!t)
+		return NULL;
+	vez__timer_to(t, VEZ_FOREVER);
+	return (vez_cancel_t *)((char *)t - offsetof(vez_cancel_t, timer_));
+}
+
+vez_deadline_t vez__cancel_fire_due(void)
+{
+	int64_t now = vez__sys_now();
+	vez_cancel_t *c;
+	vez_monitor_enter(&kin);
+	while ((c = take_due(now))) {
+		fire_and_exit(c);
+		vez_monitor_enter(&kin);
+	}
+	vez_deadline_t next = vez__agenda_next(&due);
+	vez_monitor_exit(&kin);
+	return next;
+}
+
+void vez__cancel_fire_of(vez_cancel_t *(*of)(int), int arg)
+{
+	vez_monitor_enter(&kin);
+	vez_cancel_t *c = of(arg);
+	if (c)
+		fire_and_exit(c);
+	else
+		vez_monitor_exit(&kin);
+}
+
+void vez__cancel_enter(void)
+{
+	vez_monitor_enter(&kin);
+}
+
+void vez__cancel_exit(void)
+{
+	vez_monitor_exit(&kin);
+}
+
+/* ---- hooks ---- */
 
 /* Inside kin: the address is that of another attachment now. */
 static void renew_runs(const vez_cancel_hook_t *h)
@@ -332,9 +435,9 @@ int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 /* Inside kin: whether a request is enlisted. */
 static bool has_waits(vez_cancel_t *c)
 {
-	vez__lock_enter(&c->lock_);
+	lock(c);
 	bool has = (vez__load(&c->arrivals_, relaxed) & ~FIRED) || !cds_list_empty(list_of(c));
-	vez__lock_exit(&c->lock_);
+	unlock(c);
 	return has;
 }
 
@@ -357,9 +460,14 @@ int vez_cancel_destroy(vez_cancel_t *c)
 {
 	vez_monitor_enter(&kin);
 	bool used = c->busy_ > 0 || has_waits(c);
-	if (!used)
+	bool signalled = !used && c->signals_ > 0;
+	if (!used) {
 		leave_family(c);
+		forget_moment(c);
+	}
 	vez_monitor_exit(&kin);
+	if (signalled)
+		vez__signals_unbind(c);
 	return used ? EBUSY : 0;
 }
 
@@ -397,8 +505,15 @@ void vez_cancel_init(vez_cancel_t *c)
 static void in_child(void)
 {
 	uint64_t self = vez__self();
+	vez_cancel_t *c;
+	vez__completion_forget();
+	vez__alarm_forget();
 	vez_monitor_init(&kin, NULL);
 	vez_room_init(&detaching);
+	while ((c = take_due(VEZ_FOREVER))) {
+	}
+	memset(&due, 0, sizeof due);
+	vez__signals_forget();
 	for (struct run **link = &running; *link;)
 		if ((*link)->runner == self)
 			link = &(*link)->next;
@@ -431,7 +546,11 @@ static void at_exit(void *token)
 	vez_cancel_t *c = token;
 	vez_monitor_enter(&kin);
 	leave_family(c);
+	forget_moment(c);
+	bool signalled = c->signals_ > 0;
 	vez_monitor_exit(&kin);
+	if (signalled)
+		vez__signals_unbind(c);
 }
 
 static void make_key(void)

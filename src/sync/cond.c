@@ -37,7 +37,7 @@ static int join(vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, vez_deadline_t 
 	int refused = vez__limits_refuse(deadline, cancel);
 	if (refused)
 		return refused;
-	if (!vez__request_prepare(&c->monitor_, &c->room_, r, NULL, cancel))
+	if (!vez__request_prepare(&c->monitor_, &c->room_, r, NULL))
 		return ECANCELED;
 	c->mutex_ = m;
 	vez__request_insert(r);
@@ -49,7 +49,7 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 	vez_request_t r;
 	if (!vez__mutex_is_mine(m))
 		return EPERM;
-	r.key_ = key;
+	vez__request_mine(&r, key, cancel);
 	r.value_ = vez__self();
 	vez_monitor_enter(&c->monitor_);
 	int rc = join(c, m, &r, deadline, cancel);
@@ -58,7 +58,7 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 		return rc;
 	uint64_t holds = vez__mutex_release_all(m);
 	rc = vez__request_await(&r, deadline);
-	if (r.monitor_ == &m->monitor_)
+	if (r.room_ == &m->room_)
 		vez__mutex_restore(m, holds);
 	else
 		vez__mutex_retake(m, holds);

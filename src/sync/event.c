@@ -8,6 +8,7 @@
  *	bit 2       AUTO       constant
  *	bit 3       SET        manual: open; AUTO: one set is kept. Set by set, cleared by reset and by the wait that
  *	takes it
+ *	bit 4       CHOSEN     AUTO: a wait-for-any was queued here. Set inside, never cleared
  *	bits 32-63  undecided  requests that wait and that no set has let through. A request counts itself inside; a
  *	                       set, from anywhere, takes off those that it lets through; who gives up takes itself off
  *	                       inside
@@ -18,6 +19,8 @@
  *     back, so a later reset, give-up or newcomer cannot undo it.
  *  V2 let through are always the oldest: the room is FIFO, and only a request that is not among those let through gives
  *  up.
+ *     But what was let through may be lost (select.c): then the set is carried out for the next, or kept, by who is
+ *     inside; so where that can be (CHOSEN), a reset comes after who is inside.
  *  V3 while nobody is inside: the room holds as many as are undecided, and SET implies that there are none. Who leaves
  *     made it so, by the word that its leaving exchange expects; a set that finds undecided requests enters or finds
  *     somebody inside.
@@ -46,6 +49,7 @@
 
 #define AUTO UINT64_C(4)
 #define SET UINT64_C(8)
+#define CHOSEN UINT64_C(16)
 #define ONE (UINT64_C(1) << 32)
 
 static uint64_t undecided_in(uint64_t word)
@@ -74,6 +78,16 @@ static uint64_t with_held_set(uint64_t word)
 
 /* ---- inside ---- */
 
+/* Carries out a set for the first. Where that is lost, AUTO, the set is carried out anew, as if it had not been there. */
+static void let_first_through(vez_event_t *e)
+{
+	uint64_t seen = vez__load(&e->monitor_.word_, relaxed);
+	if (vez_monitor_settle(&e->monitor_, vez_room_first(&e->room_), 0) || !(seen & AUTO))
+		return;
+	while (!vez__cas(&e->monitor_.word_, &seen, with_set(seen), acq_rel))
+		;
+}
+
 static bool serve(vez_monitor_t *m, uint64_t seen)
 {
 	vez_event_t *e = event_of(m);
@@ -83,31 +97,18 @@ static bool serve(vez_monitor_t *m, uint64_t seen)
 	}
 	uint64_t let_through = vez_room_length(&e->room_) - undecided_in(seen);
 	for (uint64_t n = let_through; n > 0; n--)
-		vez_monitor_settle(m, vez_room_first(&e->room_), 0);
+		let_first_through(e);
 	return let_through > 0;
 }
 
-/* r leaves, unless a set has let it through. */
-static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+/* r leaves. */
+static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
-	uint64_t seen;
-	do {
-		do
-			seen = vez__load(&m->word_, relaxed);
-		while (serve(m, seen));
-		if (vez__request_settled(r))
-			return false;
-	} while (!vez__cas(&m->word_, &seen, seen - ONE, acq_rel));
-	return true;
+	(void)r;
+	return vez__cas(&m->word_, &seen, seen - ONE, acq_rel);
 }
 
-static const struct vez__ops auto_ops = { .serve = serve, .withdraw = withdraw };
-static const struct vez__ops manual_ops = { .serve = serve, .withdraw = withdraw, .cohort = true };
-
-static const struct vez__ops *ops_for(const vez_event_t *e)
-{
-	return vez__load(&e->monitor_.word_, relaxed) & AUTO ? &auto_ops : &manual_ops;
-}
+static const struct vez__ops event_ops = { .serve = serve, .take_back = take_back };
 
 /* ---- wait ---- */
 
@@ -121,24 +122,45 @@ static inline bool take(vez_event_t *e, uint64_t barring)
 	return false;
 }
 
+static bool is_auto(const vez_event_t *e)
+{
+	return vez__load(&e->monitor_.word_, relaxed) & AUTO;
+}
+
+/* 0 or ECANCELED; EINPROGRESS: r is queued. */
+static VEZ__COLD int file(vez_event_t *e, vez_request_t *r)
+{
+	if (!is_auto(e))
+		vez__request_in_cohort(&e->monitor_, r);
+	vez_monitor_enter(&e->monitor_);
+	int rc = EINPROGRESS;
+	if (!vez__request_must_queue(r) && take(e, 0))
+		rc = 0;
+	else if (!vez__request_prepare(&e->monitor_, &e->room_, r, &event_ops))
+		rc = ECANCELED;
+	if (rc == EINPROGRESS) {
+		if (vez__request_must_queue(r) && is_auto(e))
+			vez__fetch_or(&e->monitor_.word_, CHOSEN, relaxed);
+		vez__fetch_add(&e->monitor_.word_, ONE, relaxed);
+		vez__request_insert(r);
+		rc = vez__request_filed(&e->monitor_, r);
+	}
+	vez__monitor_leave(&e->monitor_, &event_ops);
+	return rc;
+}
+
+static int attempt(vez_event_t *e)
+{
+	return take(e, 0) ? 0 : EBUSY;
+}
+
 static VEZ__COLD int wait_slow(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	r.key_ = 0;
 	if (vez__deadline_passed(deadline))
-		return take(e, 0) ? 0 : ETIMEDOUT;
-	const struct vez__ops *ops = ops_for(e);
-	vez_monitor_enter(&e->monitor_);
-	int rc = EINPROGRESS;
-	if (take(e, 0))
-		rc = 0;
-	else if (!vez__request_prepare(&e->monitor_, &e->room_, &r, ops, cancel))
-		rc = ECANCELED;
-	if (rc == EINPROGRESS) {
-		vez__fetch_add(&e->monitor_.word_, ONE, relaxed);
-		vez__request_insert(&r);
-	}
-	vez__monitor_leave(&e->monitor_, ops);
+		return vez__no_time_left(attempt(e));
+	vez__request_mine(&r, 0, cancel);
+	int rc = file(e, &r);
 	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
 }
 
@@ -154,6 +176,14 @@ int vez_event_wait_until(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *
 	return VEZ__LIKELY(take(e, VEZ__LOCKED)) ? 0 : wait_slow(e, deadline, cancel);
 }
 
+int vez_event_wait_async(vez_event_t *e, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (rc == 0 && (vez__request_must_queue(r) || !take(e, VEZ__LOCKED)))
+		rc = vez__async_waits(r) ? file(e, r) : vez__no_time_left(attempt(e));
+	return vez__async_end(r, rc);
+}
+
 /* ---- set and the rest ---- */
 
 int vez_event_set(vez_event_t *e)
@@ -164,13 +194,24 @@ int vez_event_set(vez_event_t *e)
 		enters = undecided_in(seen) > 0 && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
 	while (!vez__cas(&e->monitor_.word_, &seen, with_set(seen) | enters, acq_rel));
 	if (enters)
-		vez__monitor_leave(&e->monitor_, seen & AUTO ? &auto_ops : &manual_ops);
+		vez__monitor_leave(&e->monitor_, &event_ops);
 	return 0;
+}
+
+static VEZ__COLD void reset_inside(vez_event_t *e)
+{
+	vez_monitor_enter(&e->monitor_);
+	while (serve(&e->monitor_, vez__load(&e->monitor_.word_, relaxed)))
+		;
+	vez__fetch_and(&e->monitor_.word_, ~SET, acquire);
+	vez__monitor_leave(&e->monitor_, &event_ops);
 }
 
 int vez_event_reset(vez_event_t *e)
 {
-	vez__fetch_and(&e->monitor_.word_, ~SET, acquire);
+	uint64_t before = vez__fetch_and(&e->monitor_.word_, ~SET, acquire);
+	if (VEZ__UNLIKELY((before & CHOSEN) && (before & VEZ__LOCKED)))
+		reset_inside(e);
 	return 0;
 }
 
@@ -195,9 +236,8 @@ int vez_event_init(vez_event_t *e, unsigned flags)
 
 int vez_event_destroy(vez_event_t *e)
 {
-	const struct vez__ops *ops = ops_for(e);
 	vez_monitor_enter(&e->monitor_);
 	while (serve(&e->monitor_, vez__load(&e->monitor_.word_, relaxed)))
 		;
-	return vez__monitor_retire(&e->monitor_, ops, false);
+	return vez__monitor_retire(&e->monitor_, &event_ops, false);
 }

@@ -92,6 +92,19 @@ static void settle_members(vez_group_t *g, uint32_t id, uint64_t n)
 	}
 }
 
+/* The first n of the group are to be let in. False: one of them was lost, and has left. */
+static bool claim_members(vez_group_t *g, uint64_t seen, uint32_t id, uint64_t n)
+{
+	for (vez_request_t *r = vez_room_first(&g->room_); n > 0; r = vez_room_next(&g->room_, r)) {
+		if (r->value_ != id)
+			continue;
+		if (!vez__request_claim(r))
+			return !vez__request_drop(&g->monitor_, seen, r);
+		n--;
+	}
+	return true;
+}
+
 /* Lets in all members of the first one's group, where nobody is inside; else the first alone, which is of the running
  * group:
  * those who came later may have one of another group before them. */
@@ -103,6 +116,8 @@ static bool serve(vez_monitor_t *m, uint64_t seen)
 		return false;
 	uint32_t id = (uint32_t)first->value_;
 	uint64_t n = count_in(seen) == 0 ? members_waiting(g, id) : 1;
+	if (!claim_members(g, seen, id, n))
+		return true;
 	uint64_t next = with_state(seen, count_in(seen) + n, id);
 	if (n == g->room_.length_)
 		next &= ~WAITING;
@@ -111,26 +126,16 @@ static bool serve(vez_monitor_t *m, uint64_t seen)
 	return true;
 }
 
-/* r leaves without having entered; let in first if it can be. */
-static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+/* r leaves without having entered. */
+static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
-	vez_group_t *g = group_of(m);
-	for (;;) {
-		uint64_t seen = vez__load(&m->word_, relaxed);
-		if (serve(m, seen)) {
-			if (vez__request_settled(r))
-				return false;
-			continue;
-		}
-		if (g->room_.length_ > 1 || vez__cas(&m->word_, &seen, seen & ~WAITING, acq_rel))
-			return true;
-	}
+	return r->room_->length_ > 1 || vez__cas(&m->word_, &seen, seen & ~WAITING, acq_rel);
 }
 
-static const struct vez__ops group_ops = { .serve = serve, .withdraw = withdraw };
+static const struct vez__ops group_ops = { .serve = serve, .take_back = take_back };
 
-/* Lets in those who wait, then a newcomer, if it can: 0. EOVERFLOW. EBUSY: it would have to wait. */
-static int enter_inside(vez_group_t *g, uint32_t id)
+/* Lets in those who wait, then a newcomer, if it can and need not queue: 0. EOVERFLOW. EBUSY: it would have to wait. */
+static int enter_inside(vez_group_t *g, uint32_t id, bool queues)
 {
 	for (;;) {
 		uint64_t seen = vez__load(&g->monitor_.word_, relaxed);
@@ -138,7 +143,7 @@ static int enter_inside(vez_group_t *g, uint32_t id)
 			continue;
 		if (!(seen & WAITING) && group_in(seen) == id && count_in(seen) == COUNT_MOST)
 			return EOVERFLOW;
-		if ((seen & WAITING) || !admits(seen, id))
+		if ((seen & WAITING) || queues || !admits(seen, id))
 			return EBUSY;
 		if (vez__cas(&g->monitor_.word_, &seen, with_state(seen, count_in(seen) + 1, id), acquire))
 			return 0;
@@ -147,27 +152,35 @@ static int enter_inside(vez_group_t *g, uint32_t id)
 
 /* ---- enter ---- */
 
-static VEZ__COLD int enter_waiting(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)
+/* 0, EOVERFLOW or ECANCELED; EINPROGRESS: r is queued. */
+static VEZ__COLD int file(vez_group_t *g, uint32_t id, vez_request_t *r)
 {
-	vez_request_t r;
-	r.key_ = 0;
-	r.value_ = id;
+	r->value_ = id;
 	vez_monitor_enter(&g->monitor_);
-	int rc = enter_inside(g, id);
-	if (rc == EBUSY && !vez__request_prepare(&g->monitor_, &g->room_, &r, &group_ops, cancel))
+	int rc = enter_inside(g, id, vez__request_must_queue(r));
+	if (rc == EBUSY && !vez__request_prepare(&g->monitor_, &g->room_, r, &group_ops))
 		rc = ECANCELED;
 	if (rc == EBUSY) {
 		vez__fetch_or(&g->monitor_.word_, WAITING, relaxed);
-		vez__request_insert(&r);
+		vez__request_insert(r);
+		rc = vez__request_filed(&g->monitor_, r);
 	}
 	vez__monitor_leave(&g->monitor_, &group_ops);
-	return rc == EBUSY ? vez__request_await(&r, deadline) : rc;
+	return rc;
+}
+
+static VEZ__COLD int enter_waiting(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	vez_request_t r;
+	vez__request_mine(&r, 0, cancel);
+	int rc = file(g, id, &r);
+	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
 }
 
 static VEZ__COLD int attempt_inside(vez_group_t *g, uint32_t id)
 {
 	vez_monitor_enter(&g->monitor_);
-	int rc = enter_inside(g, id);
+	int rc = enter_inside(g, id, false);
 	vez__monitor_leave(&g->monitor_, &group_ops);
 	return rc;
 }
@@ -213,8 +226,15 @@ int vez_group_enter_until(vez_group_t *g, uint32_t id, vez_deadline_t deadline, 
 		return 0;
 	if (!vez__deadline_passed(deadline))
 		return enter_waiting(g, id, deadline, cancel);
-	int rc = attempt(g, id);
-	return rc == EBUSY ? ETIMEDOUT : rc;
+	return vez__no_time_left(attempt(g, id));
+}
+
+int vez_group_enter_async(vez_group_t *g, uint32_t id, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (rc == 0 && (vez__request_must_queue(r) || !enter_fast(g, id)))
+		rc = vez__async_waits(r) ? file(g, id, r) : vez__no_time_left(attempt(g, id));
+	return vez__async_end(r, rc);
 }
 
 /* ---- leave ---- */

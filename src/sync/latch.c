@@ -55,19 +55,14 @@ static bool serve(vez_monitor_t *m, uint64_t seen)
 	return true;
 }
 
-/* r leaves, unless the latch is open. */
-static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+/* r leaves. */
+static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
-	uint64_t seen = vez__load(&m->word_, relaxed);
 	uint64_t keeps = vez_room_length(r->room_) > 1 ? ~UINT64_C(0) : ~AWAITED;
-	do {
-		if (count_in(seen) == 0)
-			return !serve(m, seen);
-	} while (!vez__cas(&m->word_, &seen, seen & keeps, relaxed));
-	return true;
+	return vez__cas(&m->word_, &seen, seen & keeps, relaxed);
 }
 
-static const struct vez__ops latch_ops = { .serve = serve, .withdraw = withdraw, .cohort = true };
+static const struct vez__ops latch_ops = { .serve = serve, .take_back = take_back };
 
 static inline bool is_open(const vez_latch_t *l, uint64_t barring)
 {
@@ -75,23 +70,37 @@ static inline bool is_open(const vez_latch_t *l, uint64_t barring)
 	return count_in(seen) == 0 && !(seen & barring);
 }
 
-static VEZ__COLD int wait_slow(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
+/* 0 or ECANCELED; EINPROGRESS: r is queued. What is open stays open: nothing is taken from anybody. */
+static VEZ__COLD int file(vez_latch_t *l, vez_request_t *r)
 {
-	vez_request_t r;
-	r.key_ = 0;
-	if (vez__deadline_passed(deadline))
-		return is_open(l, 0) ? 0 : ETIMEDOUT;
+	vez__request_in_cohort(&l->monitor_, r);
 	vez_monitor_enter(&l->monitor_);
 	int rc = EINPROGRESS;
 	if (is_open(l, 0))
 		rc = 0;
-	else if (!vez__request_prepare(&l->monitor_, &l->room_, &r, &latch_ops, cancel))
+	else if (!vez__request_prepare(&l->monitor_, &l->room_, r, &latch_ops))
 		rc = ECANCELED;
 	if (rc == EINPROGRESS) {
 		vez__fetch_or(&l->monitor_.word_, AWAITED, relaxed);
-		vez__request_insert(&r);
+		vez__request_insert(r);
+		rc = vez__request_filed(&l->monitor_, r);
 	}
 	vez__monitor_leave(&l->monitor_, &latch_ops);
+	return rc;
+}
+
+static int attempt(const vez_latch_t *l)
+{
+	return is_open(l, 0) ? 0 : EBUSY;
+}
+
+static VEZ__COLD int wait_slow(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	vez_request_t r;
+	if (vez__deadline_passed(deadline))
+		return vez__no_time_left(attempt(l));
+	vez__request_mine(&r, 0, cancel);
+	int rc = file(l, &r);
 	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
 }
 
@@ -105,6 +114,14 @@ int vez_latch_wait_until(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *
 	if (cancel && vez_cancel_fired(cancel))
 		return ECANCELED;
 	return VEZ__LIKELY(is_open(l, VEZ__LOCKED)) ? 0 : wait_slow(l, deadline, cancel);
+}
+
+int vez_latch_wait_async(vez_latch_t *l, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (rc == 0 && !is_open(l, VEZ__LOCKED))
+		rc = vez__async_waits(r) ? file(l, r) : vez__no_time_left(attempt(l));
+	return vez__async_end(r, rc);
 }
 
 int vez_latch_count_down(vez_latch_t *l, uint32_t n)

@@ -7,31 +7,38 @@
  *           settled_  first and last of the requests settled since the monitor was entered; by the one inside
  *           poked_    the word of a request poked since then, if its thread slept; by the one inside
  *           cohort_   the same as settled_ for requests that sleep as a cohort: a list in no order
+ *           async_    the same for requests that no thread waits for: a stack, the latest first
  *           queued_   requests in its rooms; inside
  *           pins_     requests that are queued, or settled but still to be collected by a thread that is coming in;
  *                     inside
  *           retiring_ the request of a thread that destroys the monitor and waits until pins_ is 0; inside
  *  room     queue_    the queued requests, smallest key first, FIFO among equals; inside
  *           length_   how many; written inside, read anywhere
+ *           monitor_, ops_  whose it is; written inside when a request is queued there first, constant from then on
  *  request  word_     futex/word.h
  *           place_    links in the room's queue, later (first only) in the monitor's settled list; inside, then the
  *                     leaver
  *           state_    QUEUED from its insertion until it is settled, and KEPT besides from the moment when its limits
  *                     ceased to apply though somebody was coming in because of one. Once settled: FIRE_COMES, who fired
  *                     is coming for it; FIRE_CAME, and has been here. Inside
- *           kind_     COHORT if it sleeps with its monitor's cohort; constant while it waits
- *           deadline_ when its thread is to look again by itself; by that thread
+ *                     ASYNC: no thread waits for it; MEMBER: it belongs to a wait-for-any; both constant while it
+ *                     waits. FILING: the call that files this MEMBER is still inside; CLAIMED: it has won. Inside
+ *           kind_     COHORT, if it sleeps with its monitor's cohort, whose word is arg_; how an asynchronous one
+ *                     completes (completion.h); constant while it waits
+ *           timer_    with a thread: when that is to look again by itself; by that thread. ASYNC: its deadline (alarm.c)
  *           result_   written when it is settled, inside; read by its thread after DONE, or after coming in
  * Invariants
  *  M1 a request is in a room's queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
  *  M2 a settled request is completed by exactly one: by the leaver through the settled list, if neither COMING nor
- *     FIRED was set before SETTLED; else by the last of those who come, its own thread (COMING) and the one that fired
- *     (FIRED). A fire that meets a request before SETTLED comes for it whatever else happens: when it returns, the
- *     request is decided.
+ *     FIRED was set before SETTLED; else by the last of those who come, its own thread or who ends an asynchronous one
+ *     (COMING) and the one that fired (FIRED). A fire that meets a request before SETTLED comes for it whatever else
+ *     happens: when it returns, the request is decided.
  *  M3 the monitor is not destroyed while pins_ counts a request, and every thread that will enter it because of a
  *     request is counted by it: who sets COMING or FIRED first does so before SETTLED, so before the settler could
  *     count it out.
  *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
+ *  M5 a MEMBER is granted only when it is CLAIMED: the first of its wait-for-any to be so (select.c). What is claimed
+ *     is granted before the monitor is left.
  * Ordering
  *  vez__monitor_leave (release) pairs with vez_monitor_enter (acquire): all that is "by the one inside".
  *  vez__word_publish (release) pairs with vez__word_wait in vez__request_await (acquire): result_, and what came
@@ -52,13 +59,19 @@
 #include <urcu/list.h>
 
 #include "../futex/futex.h"
+#include "alarm.h"
+#include "completion.h"
 #include "engine.h"
+#include "select.h"
 
 #define QUEUED 1u /* state_ */
 #define KEPT 2u
 #define FIRE_COMES 4u
 #define FIRE_CAME 8u
-#define COHORT 1u /* kind_ */
+#define ASYNC 32u
+#define MEMBER 64u
+#define FILING 128u
+#define CLAIMED 256u
 #define PATIENCE_NS 1000000
 
 static struct cds_list_head *queue_of(const vez_room_t *room)
@@ -108,23 +121,50 @@ static struct cds_list_head *place_before(vez_room_t *room, int64_t key)
 	return place;
 }
 
-bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops,
-			  vez_cancel_t *cancel)
+static void enter_room(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
-	r->word_ = 0;
-	r->state_ = 0;
-	r->kind_ = ops && ops->cohort && !cancel ? COHORT : 0;
-	r->monitor_ = m;
 	r->room_ = room;
-	r->ops_ = ops;
-	r->deadline_ = VEZ_FOREVER;
-	r->cancel_ = cancel;
-	return !cancel || vez__cancel_enlist(r);
+	if (VEZ__LIKELY(room->monitor_ == m))
+		return;
+	room->monitor_ = m;
+	room->ops_ = ops;
+}
+
+bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
+{
+	enter_room(m, room, r, ops);
+	if (r->state_ & ASYNC)
+		r->word_ = VEZ__ASYNC;
+	if (r->cancel_ && !vez__cancel_enlist(r)) {
+		r->word_ = 0;
+		return false;
+	}
+	if ((r->state_ & ASYNC) && vez__timer_is_set(&r->timer_))
+		vez__alarm_set(r);
+	return true;
+}
+
+void vez__request_in_cohort(vez_monitor_t *m, vez_request_t *r)
+{
+	if (r->cancel_ || (r->state_ & ASYNC))
+		return;
+	r->kind_ = VEZ__COHORT;
+	r->arg_ = vez__word_cohort(m);
+}
+
+bool vez__request_is_async(const vez_request_t *r)
+{
+	return r->state_ & ASYNC;
+}
+
+bool vez__request_must_queue(const vez_request_t *r)
+{
+	return r->state_ & MEMBER;
 }
 
 void vez__request_look_again(vez_request_t *r, vez_deadline_t at)
 {
-	r->deadline_ = at;
+	vez__timer_to(&r->timer_, at);
 }
 
 void vez__request_insert(vez_request_t *r)
@@ -133,9 +173,9 @@ void vez__request_insert(vez_request_t *r)
 	if (!queue_of(room)->next)
 		CDS_INIT_LIST_HEAD(queue_of(room));
 	cds_list_add(place_of(r), place_before(room, r->key_));
-	r->state_ = QUEUED;
-	r->monitor_->queued_++;
-	r->monitor_->pins_++;
+	r->state_ |= r->state_ & MEMBER ? QUEUED | FILING : QUEUED;
+	room->monitor_->queued_++;
+	room->monitor_->pins_++;
 	vez__store(&room->length_, room->length_ + 1, relaxed);
 }
 
@@ -146,10 +186,11 @@ bool vez__request_settled(const vez_request_t *r)
 
 bool vez__request_lost_patience(vez_request_t *r)
 {
-	bool lost = r->deadline_ != VEZ_FOREVER && vez__deadline_passed(r->deadline_);
+	bool waits = vez__timer_is_set(&r->timer_);
+	bool lost = waits && vez__deadline_passed(vez__timer_at(&r->timer_));
 	if (lost)
 		vez__request_look_again(r, VEZ_FOREVER);
-	else if (r->deadline_ == VEZ_FOREVER)
+	else if (!waits)
 		vez__request_look_again(r, vez_after_ns(PATIENCE_NS));
 	return lost;
 }
@@ -157,15 +198,88 @@ bool vez__request_lost_patience(vez_request_t *r)
 static void leave_room(vez_request_t *r)
 {
 	cds_list_del(place_of(r));
-	r->monitor_->queued_--;
-	r->state_ = 0;
+	r->room_->monitor_->queued_--;
+	r->state_ &= ~(QUEUED | KEPT);
 	vez__store(&r->room_->length_, r->room_->length_ - 1, relaxed);
+}
+
+bool vez__request_claim(vez_request_t *r)
+{
+	if (VEZ__LIKELY(!(r->state_ & MEMBER)) || (r->state_ & CLAIMED))
+		return true;
+	if (!vez__select_claim(r))
+		return false;
+	r->state_ |= CLAIMED;
+	return true;
+}
+
+enum vez__lost vez__request_claim_both(vez_request_t *first, vez_request_t *second)
+{
+	if (!(second->state_ & MEMBER) || (second->state_ & CLAIMED))
+		return vez__request_claim(first) ? VEZ__NEITHER : VEZ__FIRST;
+	if (!(first->state_ & MEMBER) || (first->state_ & CLAIMED))
+		return vez__request_claim(second) ? VEZ__NEITHER : VEZ__SECOND;
+	enum vez__lost lost = vez__select_claim_both(first, second);
+	if (lost == VEZ__NEITHER) {
+		first->state_ |= CLAIMED;
+		second->state_ |= CLAIMED;
+	}
+	return lost;
+}
+
+/* Decides the result. False: it is lost, to another member of its wait-for-any. Who is cancelled claims nothing. */
+static bool decide(vez_request_t *r, int result)
+{
+	bool won = (result == ECANCELED && !(r->state_ & CLAIMED)) || vez__request_claim(r);
+	r->result_ = won ? result : ECANCELED;
+	return won;
+}
+
+int vez__async_begin(vez_request_t *r)
+{
+	r->word_ = 0;
+	r->state_ = ASYNC;
+	if (r->kind_ == VEZ__MEMBER) {
+		r->state_ |= MEMBER;
+		if (vez__select_file(r))
+			return ECANCELED;
+	}
+	if (r->cancel_ && vez_cancel_fired(r->cancel_))
+		return ECANCELED;
+	return vez__timer_is_set(&r->timer_) ? vez__alarm_start() : 0;
+}
+
+static bool is_late(const vez_request_t *r)
+{
+	return vez__timer_is_set(&r->timer_) && vez__deadline_passed(vez__timer_at(&r->timer_));
+}
+
+bool vez__async_waits(const vez_request_t *r)
+{
+	return (r->state_ & MEMBER) || !is_late(r);
+}
+
+int vez__async_end(vez_request_t *r, int rc)
+{
+	if (rc == EINPROGRESS) {
+		vez__alarm_tell();
+		return rc;
+	}
+	decide(r, rc);
+	rc = r->result_;
+	bool member = r->state_ & MEMBER;
+	if (r->word_ & VEZ__ASYNC)
+		vez__forget_limits(r);
+	vez__store(&r->word_, VEZ__ASYNC | VEZ__DONE, release);
+	if (member)
+		vez__select_decided(r);
+	return rc;
 }
 
 void vez__request_settle_own(vez_request_t *r, int result)
 {
 	leave_room(r);
-	r->result_ = result;
+	decide(r, result);
 }
 
 bool vez__request_take_out(vez_request_t *r)
@@ -173,15 +287,13 @@ bool vez__request_take_out(vez_request_t *r)
 	if (!vez__word_deafen(&r->word_))
 		return false;
 	leave_room(r);
-	r->monitor_->pins_--;
+	r->room_->monitor_->pins_--;
 	return true;
 }
 
 void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
-	r->monitor_ = m;
-	r->room_ = room;
-	r->ops_ = ops;
+	enter_room(m, room, r, ops);
 	r->key_ = 0;
 	vez__request_insert(r);
 }
@@ -215,9 +327,14 @@ static void unpin(vez_monitor_t *m)
 /* Counts a settled request out and has the leaver publish it. */
 static void complete(vez_monitor_t *m, vez_request_t *r)
 {
-	if (r->kind_ == COHORT) {
+	if (r->kind_ == VEZ__COHORT) {
 		r->place_[0] = m->cohort_;
 		m->cohort_ = r;
+	} else if (r->state_ & FILING) {
+		r->state_ &= ~FILING;
+	} else if (r->state_ & ASYNC) {
+		r->place_[0] = m->async_;
+		m->async_ = r;
 	} else {
 		append_settled(m, r);
 	}
@@ -233,12 +350,97 @@ static uint32_t note_settled(vez_request_t *r)
 	return before;
 }
 
+/* A request that is queued nowhere completes at once. */
+static bool settle_unfiled(vez_request_t *r, int result)
+{
+	int refused = vez__async_begin(r);
+	return vez__async_end(r, refused ? refused : result) == result && !refused;
+}
+
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 {
-	vez__request_settle_own(r, result);
+	if (VEZ__UNLIKELY(!(r->state_ & QUEUED)))
+		return settle_unfiled(r, result);
+	leave_room(r);
+	bool won = decide(r, result);
 	if (vez__word_is_free(note_settled(r)))
 		complete(m, r);
+	return won;
+}
+
+/* Whether r, which is queued, has taken back what it claims; false: it was settled first. */
+static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+{
+	const struct vez__ops *ops = r->room_->ops_;
+	while (ops) {
+		uint64_t seen = vez__load(&m->word_, relaxed);
+		if (ops->serve && ops->serve(m, seen)) {
+			if (vez__request_settled(r))
+				return false;
+		} else if (!ops->take_back || ops->take_back(m, seen, r)) {
+			break;
+		}
+	}
 	return true;
+}
+
+/* Ends a queued request with this cause, unless it turns out to be granted. */
+static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
+{
+	if (!withdraw(m, r))
+		return;
+	vez__request_settle_own(r, cause);
+	if (m->gave_up_)
+		m->gave_up_(m, r->room_, r);
+}
+
+/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has to come. */
+static bool end_inside(vez_monitor_t *m, vez_request_t *r, int cause)
+{
+	bool ended = false;
+	if (!vez__request_settled(r)) {
+		give_up(m, r, cause);
+		ended = r->result_ == cause;
+		note_settled(r);
+	}
+	bool last = (r->state_ & (FIRE_COMES | FIRE_CAME)) != FIRE_COMES;
+	if (last)
+		complete(m, r);
+	else
+		vez__word_go_back(&r->word_);
+	return ended && last;
+}
+
+bool vez__request_drop(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
+{
+	if (r->room_->ops_->take_back(m, seen, r))
+		vez_monitor_settle(m, r, ECANCELED);
+	return true;
+}
+
+bool vez__room_claim(vez_monitor_t *m, uint64_t seen, vez_room_t *room, size_t count)
+{
+	vez_request_t *r = count > 0 ? vez_room_first(room) : NULL;
+	for (; count > 0; count--) {
+		if (!vez__request_claim(r))
+			return !vez__request_drop(m, seen, r);
+		r = vez_room_next(room, r);
+	}
+	return true;
+}
+
+int vez__request_filed(vez_monitor_t *m, vez_request_t *r)
+{
+	if (VEZ__LIKELY(!(r->state_ & MEMBER)))
+		return EINPROGRESS;
+	const struct vez__ops *ops = r->room_->ops_;
+	while (ops && ops->serve && ops->serve(m, vez__load(&m->word_, relaxed)))
+		;
+	if (!vez__request_settled(r) && is_late(r) && vez__word_claim(&r->word_))
+		end_inside(m, r, ETIMEDOUT);
+	bool got = vez__request_settled(r) && !(r->state_ & FILING);
+	r->state_ &= ~FILING;
+	return got ? r->result_ : EINPROGRESS;
 }
 
 bool vez__request_poke(vez_monitor_t *m, vez_request_t *r)
@@ -262,14 +464,16 @@ static uint32_t *next_settled(uint32_t *word)
 struct owed {
 	vez_request_t *settled;
 	vez_request_t *cohort;
+	vez_request_t *async;
 	uint32_t *poked;
 };
 
 static struct owed take_owed(vez_monitor_t *m, struct owed kept)
 {
-	struct owed owed = { m->settled_[0], m->cohort_, m->poked_ };
+	struct owed owed = { m->settled_[0], m->cohort_, m->async_, m->poked_ };
 	m->settled_[0] = kept.settled;
 	m->cohort_ = kept.cohort;
+	m->async_ = kept.async;
 	m->poked_ = kept.poked;
 	return owed;
 }
@@ -282,6 +486,8 @@ static void pay(vez_monitor_t *m, struct owed owed)
 		vez__word_publish(&owed.settled->word_, next_settled);
 	if (owed.cohort)
 		vez__word_publish_in(&owed.cohort->word_, next_settled, vez__word_cohort(m));
+	if (owed.async)
+		vez__complete(owed.async);
 }
 
 void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
@@ -290,7 +496,7 @@ void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 		uint64_t seen = vez__load(&m->word_, relaxed);
 		if (ops && ops->serve && ops->serve(m, seen))
 			continue;
-		struct owed owed = take_owed(m, (struct owed){ NULL, NULL, NULL });
+		struct owed owed = take_owed(m, (struct owed){ NULL, NULL, NULL, NULL });
 		if (vez__lock_leave(&m->word_, seen, seen)) {
 			pay(m, owed);
 			return;
@@ -299,21 +505,12 @@ void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 	}
 }
 
-/* Ends a queued request with this cause, unless it turns out to be granted. */
-static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
-{
-	if (r->ops_ && r->ops_->withdraw && !r->ops_->withdraw(m, r))
-		return;
-	vez__request_settle_own(r, cause);
-	if (m->gave_up_)
-		m->gave_up_(m, r->room_, r);
-}
-
 /* Inside: the request's thread looks whether it can go, and gives up if its limit has passed. */
 static void look_or_give_up(vez_monitor_t *m, vez_request_t *r, bool expired)
 {
-	if (r->ops_ && r->ops_->look)
-		r->ops_->look(m, r);
+	const struct vez__ops *ops = r->room_->ops_;
+	if (ops && ops->look)
+		ops->look(m, r);
 	uint32_t word = vez__load(&r->word_, relaxed);
 	/* DEAF: its deadline may have passed just before it was moved here and poked. */
 	if (!vez__request_settled(r) && expired && !(word & VEZ__DEAF))
@@ -342,8 +539,9 @@ static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 /* The request's thread, which is COMING, comes in. Whether it takes the result. */
 static bool come_in(vez_request_t *r, bool expired)
 {
-	vez_monitor_t *m = r->monitor_;
-	const struct vez__ops *ops = r->ops_;
+	vez_monitor_t *m = r->room_->monitor_;
+	const struct vez__ops *ops = r->room_->ops_;
+	vez__hold();
 	vez_monitor_enter(m);
 	if (ops && ops->came)
 		ops->came(m);
@@ -351,13 +549,15 @@ static bool come_in(vez_request_t *r, bool expired)
 	if (takes)
 		unpin(m);
 	vez__monitor_leave(m, ops);
+	vez__let_go();
 	return takes;
 }
 
 void vez__request_cancel_fired(vez_request_t *r)
 {
-	vez_monitor_t *m = r->monitor_;
-	const struct vez__ops *ops = r->ops_;
+	vez_monitor_t *m = r->room_->monitor_;
+	const struct vez__ops *ops = r->room_->ops_;
+	vez__hold();
 	vez_monitor_enter(m);
 	if (r->state_ & KEPT) {
 		vez__word_keep(&r->word_, false);
@@ -369,13 +569,26 @@ void vez__request_cancel_fired(vez_request_t *r)
 			complete(m, r);
 	}
 	vez__monitor_leave(m, ops);
+	vez__let_go();
+}
+
+bool vez__request_end_claimed(vez_request_t *r, int cause)
+{
+	vez_monitor_t *m = r->room_->monitor_;
+	const struct vez__ops *ops = r->room_->ops_;
+	vez__hold();
+	vez_monitor_enter(m);
+	bool ended = end_inside(m, r, cause);
+	vez__monitor_leave(m, ops);
+	vez__let_go();
+	return ended;
 }
 
 /* Sleeps until there is something to do: true, and the thread is COMING; false, the request is DONE. */
 static bool sleep_until_called(vez_request_t *r, uint32_t *cohort, vez_deadline_t *deadline, bool *expired)
 {
 	for (;;) {
-		vez_deadline_t again = r->deadline_;
+		vez_deadline_t again = vez__timer_at(&r->timer_);
 		vez_deadline_t limit = *deadline < again ? *deadline : again;
 		uint32_t seen = vez__word_wait_in(&r->word_, cohort, VEZ__DONE | VEZ__COMING, limit);
 		if (seen & VEZ__DONE)
@@ -387,13 +600,13 @@ static bool sleep_until_called(vez_request_t *r, uint32_t *cohort, vez_deadline_
 		 * limit, but still to look again. */
 		*deadline = VEZ_FOREVER;
 		if (!*expired)
-			r->deadline_ = VEZ_FOREVER;
+			vez__request_look_again(r, VEZ_FOREVER);
 	}
 }
 
 int vez__request_await(vez_request_t *r, vez_deadline_t deadline)
 {
-	uint32_t *cohort = r->kind_ == COHORT ? vez__word_cohort(r->monitor_) : NULL;
+	uint32_t *cohort = r->kind_ == VEZ__COHORT ? r->arg_ : NULL;
 	bool expired;
 	while (sleep_until_called(r, cohort, &deadline, &expired) && !come_in(r, expired)) {
 	}
@@ -443,10 +656,26 @@ int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_d
 		     vez_cancel_t *cancel)
 {
 	int refused = vez__limits_refuse(deadline, cancel);
-	if (!refused && !vez__request_prepare(m, room, r, NULL, cancel))
+	vez__request_mine(r, r->key_, cancel);
+	if (!refused && !vez__request_prepare(m, room, r, NULL))
 		refused = ECANCELED;
 	if (!refused)
 		vez__request_insert(r);
 	vez__monitor_leave(m, NULL);
 	return refused ? refused : vez__request_await(r, deadline);
+}
+
+int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (rc == 0 && is_late(r))
+		rc = ETIMEDOUT;
+	if (rc == 0 && !vez__request_prepare(m, room, r, NULL))
+		rc = ECANCELED;
+	if (rc == 0) {
+		vez__request_insert(r);
+		rc = vez__request_filed(m, r);
+	}
+	vez__monitor_leave(m, NULL);
+	return vez__async_end(r, rc);
 }

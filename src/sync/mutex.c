@@ -133,23 +133,14 @@ static void look(vez_monitor_t *monitor, vez_request_t *r)
 	}
 }
 
-static bool withdraw(vez_monitor_t *monitor, vez_request_t *r)
+static bool take_back(vez_monitor_t *monitor, uint64_t seen, vez_request_t *r)
 {
-	vez_mutex_t *m = mutex_of(monitor);
-	for (;;) {
-		uint64_t seen = vez__load(&monitor->word_, relaxed);
-		if (serve(monitor, seen)) {
-			if (vez__request_settled(r))
-				return false;
-			continue;
-		}
-		vez_request_t *first = vez_room_first(&m->room_);
-		if (r != first || vez__cas(&monitor->word_, &seen, with_first(seen, vez_room_next(&m->room_, r)), acq_rel))
-			return true;
-	}
+	const vez_room_t *room = &mutex_of(monitor)->room_;
+	return r != vez_room_first(room) ||
+	       vez__cas(&monitor->word_, &seen, with_first(seen, vez_room_next(room, r)), acq_rel);
 }
 
-static const struct vez__ops mutex_ops = { .serve = serve, .came = came, .look = look, .withdraw = withdraw };
+static const struct vez__ops mutex_ops = { .serve = serve, .came = came, .look = look, .take_back = take_back };
 
 /* Takes the mutex for a newcomer, after those who come before it. False: it must wait. */
 static bool take_inside(vez_mutex_t *m)
@@ -207,11 +198,11 @@ static bool spin(vez_mutex_t *m)
 static int wait_for(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	r.key_ = 0;
+	vez__request_mine(&r, 0, cancel);
 	r.value_ = vez__self();
 	vez_monitor_enter(&m->monitor_);
 	int rc = take_inside(m) ? 0 : EBUSY;
-	if (rc == EBUSY && !vez__request_prepare(&m->monitor_, &m->room_, &r, &mutex_ops, cancel))
+	if (rc == EBUSY && !vez__request_prepare(&m->monitor_, &m->room_, &r, &mutex_ops))
 		rc = ECANCELED;
 	if (rc == EBUSY) {
 		mark_queued(m);
@@ -295,7 +286,7 @@ int vez_mutex_trylock(vez_mutex_t *m)
  * free. */
 static inline bool has_to_enter(uint64_t seen)
 {
-	return (seen & QUEUED) && !(seen & VEZ__LOCKED) && (!(seen & POKED) || (seen & HANDOFF));
+	return (seen & QUEUED) && !(seen & VEZ__LOCKED) && !(seen & POKED);
 }
 
 static VEZ__COLD int let_go(vez_mutex_t *m)

@@ -43,9 +43,9 @@
 static int wait_for_turn(vez_once_t *o)
 {
 	vez_request_t r;
-	r.key_ = 0;
+	vez__request_mine(&r, 0, NULL);
 	r.value_ = vez__self();
-	vez__request_prepare(&o->monitor_, &o->room_, &r, NULL, NULL);
+	vez__request_prepare(&o->monitor_, &o->room_, &r, NULL);
 	vez__request_insert(&r);
 	vez__monitor_leave(&o->monitor_, NULL);
 	return vez__request_await(&r, VEZ_FOREVER);

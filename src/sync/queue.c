@@ -59,31 +59,58 @@ static unsigned char *end_of(const vez_queue_t *q)
 	return place(q, q->length_ < behind ? q->first_ + q->length_ : q->length_ - behind);
 }
 
-/* The longest waiter of this side, settled; NULL if nobody waits. Its item is copied after that: its thread reads it
+/* The longest waiter of this side, settled; NULL if nobody waits. Its item is copied after that: its owner reads it
  * when the monitor has been left. */
 static vez_request_t *serve_first(vez_queue_t *q, vez_room_t *side)
 {
-	vez_request_t *r;
-	while ((r = vez_room_first(side)))
-		if (vez_monitor_settle(&q->monitor_, r, 0))
+	vez_request_t *r = vez_room_first(side);
+	while (r && !vez_monitor_settle(&q->monitor_, r, 0))
+		r = vez_room_first(side);
+	return r;
+}
+
+/* Without a capacity: the longest waiter of this side that the newcomer can meet, settled; NULL if there is none. *rc:
+ * 0; EBUSY: nobody is there to meet; ECANCELED: the newcomer's wait-for-any is won. */
+static vez_request_t *meet_first(vez_queue_t *q, vez_room_t *side, vez_request_t *newcomer, int *rc)
+{
+	vez_request_t *next;
+	*rc = EBUSY;
+	for (vez_request_t *r = vez_room_first(side); r; r = next) {
+		next = vez_room_next(side, r);
+		if (vez__select_same(r, newcomer))
+			continue;
+		enum vez__lost lost = vez__request_claim_both(newcomer, r);
+		*rc = lost == VEZ__FIRST ? ECANCELED : EBUSY;
+		if (lost == VEZ__FIRST)
+			return NULL;
+		if (vez_monitor_settle(&q->monitor_, r, lost == VEZ__SECOND ? ECANCELED : 0) && lost == VEZ__NEITHER) {
+			*rc = 0;
 			return r;
+		}
+	}
 	return NULL;
 }
 
-/* 0, VEZ_ECLOSED, or EBUSY: would have to wait. */
-static int put_inside(vez_queue_t *q, const void *item)
+/* 0; VEZ_ECLOSED; ECANCELED; or EBUSY: would have to wait. */
+static int put_inside(vez_queue_t *q, void *item, vez_request_t *newcomer)
 {
+	vez_request_t *taker;
+	int rc = 0;
 	if (is_closed(q))
 		return VEZ_ECLOSED;
-	vez_request_t *taker = serve_first(q, &q->takers_);
-	if (taker) {
-		memcpy(taker->ptr_, item, q->item_size_);
-		return 0;
-	}
-	if (q->length_ == q->capacity_)
+	if (q->capacity_ == 0)
+		taker = meet_first(q, &q->takers_, newcomer, &rc);
+	else if (q->length_ == q->capacity_)
 		return EBUSY;
-	memcpy(end_of(q), item, q->item_size_);
-	vez__store(&q->length_, q->length_ + 1, relaxed);
+	else if (vez__request_claim(newcomer))
+		taker = serve_first(q, &q->takers_);
+	else
+		return ECANCELED;
+	if (rc != 0)
+		return rc;
+	memcpy(taker ? taker->ptr_ : end_of(q), item, q->item_size_);
+	if (!taker)
+		vez__store(&q->length_, q->length_ + 1, relaxed);
 	return 0;
 }
 
@@ -101,35 +128,24 @@ static void take_stored(vez_queue_t *q, void *item)
 		vez__store(&q->length_, q->length_ - 1, relaxed);
 }
 
-/* 0, VEZ_ECLOSED, or EBUSY: would have to wait. */
-static int take_inside(vez_queue_t *q, void *item)
+/* 0; VEZ_ECLOSED; ECANCELED; or EBUSY: would have to wait. */
+static int take_inside(vez_queue_t *q, void *item, vez_request_t *newcomer)
 {
+	int rc = EBUSY;
 	if (q->length_ > 0) {
+		if (!vez__request_claim(newcomer))
+			return ECANCELED;
 		take_stored(q, item);
 		return 0;
 	}
-	vez_request_t *putter = serve_first(q, &q->putters_);
-	if (putter) {
+	vez_request_t *putter = q->capacity_ == 0 ? meet_first(q, &q->putters_, newcomer, &rc) : NULL;
+	if (putter)
 		memcpy(item, putter->ptr_, q->item_size_);
-		return 0;
-	}
-	return is_closed(q) ? VEZ_ECLOSED : EBUSY;
-}
-
-/* Inside: waits on this side, and leaves. */
-static VEZ__COLD int wait_for(vez_queue_t *q, vez_room_t *side, void *item, vez_deadline_t deadline, vez_cancel_t *cancel)
-{
-	vez_request_t r;
-	r.key_ = 0;
-	r.ptr_ = item;
-	bool live = vez__request_prepare(&q->monitor_, side, &r, NULL, cancel);
-	if (live)
-		vez__request_insert(&r);
-	vez__monitor_leave(&q->monitor_, NULL);
-	return live ? vez__request_await(&r, deadline) : ECANCELED;
+	return rc == EBUSY && is_closed(q) ? VEZ_ECLOSED : rc;
 }
 
 /* ---- put and take ---- */
+
 
 /* Whether the other side, or the storage, has what a put or a take needs: Q1. */
 static bool place_available(const vez_queue_t *q)
@@ -153,77 +169,123 @@ static bool refused(const vez_queue_t *q, bool available)
 	return !available && !(vez__load(&q->monitor_.word_, relaxed) & CLOSED);
 }
 
-int vez_queue_try_put(vez_queue_t *q, const void *item)
+/* One side. */
+struct side {
+	int (*operate)(vez_queue_t *q, void *item, vez_request_t *newcomer);
+	bool (*available)(const vez_queue_t *q);
+	size_t room;
+};
+
+static const struct side putting = { put_inside, place_available, offsetof(vez_queue_t, putters_) };
+static const struct side taking = { take_inside, item_available, offsetof(vez_queue_t, takers_) };
+
+/* Inside, which is left: r waits on its side. EINPROGRESS: it is queued; or what it came to. */
+static VEZ__COLD int file(vez_queue_t *q, const struct side *side, void *item, vez_request_t *r)
 {
-	if (refused(q, place_available(q)))
-		return EBUSY;
-	vez_monitor_enter(&q->monitor_);
-	int rc = put_inside(q, item);
+	vez_room_t *room = (vez_room_t *)((char *)q + side->room);
+	r->ptr_ = item;
+	int rc = ECANCELED;
+	if (vez__request_prepare(&q->monitor_, room, r, NULL)) {
+		vez__request_insert(r);
+		rc = vez__request_filed(&q->monitor_, r);
+	}
 	vez__monitor_leave(&q->monitor_, NULL);
 	return rc;
 }
 
-int vez_queue_try_take(vez_queue_t *q, void *item)
+/* Puts or takes, or files r if it would have to wait. */
+static inline int operate(vez_queue_t *q, const struct side *side, void *item, vez_request_t *r)
 {
-	if (refused(q, item_available(q)))
-		return EBUSY;
 	vez_monitor_enter(&q->monitor_);
-	int rc = take_inside(q, item);
+	int rc = side->operate(q, item, r);
+	if (rc == EBUSY)
+		return file(q, side, item, r);
 	vez__monitor_leave(&q->monitor_, NULL);
 	return rc;
+}
+
+static inline int operate_until(vez_queue_t *q, const struct side *side, void *item, vez_deadline_t deadline,
+				vez_cancel_t *cancel)
+{
+	vez_request_t r;
+	vez__request_mine(&r, 0, cancel);
+	int rc = operate(q, side, item, &r);
+	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
+}
+
+static inline int attempt(vez_queue_t *q, const struct side *side, void *item, vez_request_t *r)
+{
+	if (refused(q, side->available(q)))
+		return EBUSY;
+	vez_monitor_enter(&q->monitor_);
+	int rc = side->operate(q, item, r);
+	vez__monitor_leave(&q->monitor_, NULL);
+	return rc;
+}
+
+static inline int try(vez_queue_t *q, const struct side *side, void *item)
+{
+	vez_request_t r;
+	vez__request_mine(&r, 0, NULL);
+	return attempt(q, side, item, &r);
+}
+
+static inline int until(vez_queue_t *q, const struct side *side, void *item, vez_deadline_t deadline,
+			vez_cancel_t *cancel)
+{
+	if (cancel && vez_cancel_fired(cancel))
+		return ECANCELED;
+	if (vez__deadline_passed(deadline))
+		return vez__no_time_left(try(q, side, item));
+	return operate_until(q, side, item, deadline, cancel);
+}
+
+static int async(vez_queue_t *q, const struct side *side, void *item, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (rc == 0)
+		rc = vez__async_waits(r) ? operate(q, side, item, r) : vez__no_time_left(attempt(q, side, item, r));
+	return vez__async_end(r, rc);
 }
 
 int vez_queue_put(vez_queue_t *q, const void *item)
 {
-	vez_monitor_enter(&q->monitor_);
-	int rc = put_inside(q, item);
-	if (rc == EBUSY)
-		return wait_for(q, &q->putters_, (void *)item, VEZ_FOREVER, NULL);
-	vez__monitor_leave(&q->monitor_, NULL);
-	return rc;
+	return operate_until(q, &putting, (void *)item, VEZ_FOREVER, NULL);
 }
 
-int vez_queue_take(vez_queue_t *q, void *item)
+int vez_queue_try_put(vez_queue_t *q, const void *item)
 {
-	vez_monitor_enter(&q->monitor_);
-	int rc = take_inside(q, item);
-	if (rc == EBUSY)
-		return wait_for(q, &q->takers_, item, VEZ_FOREVER, NULL);
-	vez__monitor_leave(&q->monitor_, NULL);
-	return rc;
-}
-
-static int no_time_left(int rc)
-{
-	return rc == EBUSY ? ETIMEDOUT : rc;
+	return try(q, &putting, (void *)item);
 }
 
 int vez_queue_put_until(vez_queue_t *q, const void *item, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (cancel && vez_cancel_fired(cancel))
-		return ECANCELED;
-	if (vez__deadline_passed(deadline))
-		return no_time_left(vez_queue_try_put(q, item));
-	vez_monitor_enter(&q->monitor_);
-	int rc = put_inside(q, item);
-	if (rc == EBUSY)
-		return wait_for(q, &q->putters_, (void *)item, deadline, cancel);
-	vez__monitor_leave(&q->monitor_, NULL);
-	return rc;
+	return until(q, &putting, (void *)item, deadline, cancel);
+}
+
+int vez_queue_put_async(vez_queue_t *q, const void *item, vez_request_t *r)
+{
+	return async(q, &putting, (void *)item, r);
+}
+
+int vez_queue_take(vez_queue_t *q, void *item)
+{
+	return operate_until(q, &taking, item, VEZ_FOREVER, NULL);
+}
+
+int vez_queue_try_take(vez_queue_t *q, void *item)
+{
+	return try(q, &taking, item);
 }
 
 int vez_queue_take_until(vez_queue_t *q, void *item, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (cancel && vez_cancel_fired(cancel))
-		return ECANCELED;
-	if (vez__deadline_passed(deadline))
-		return no_time_left(vez_queue_try_take(q, item));
-	vez_monitor_enter(&q->monitor_);
-	int rc = take_inside(q, item);
-	if (rc == EBUSY)
-		return wait_for(q, &q->takers_, item, deadline, cancel);
-	vez__monitor_leave(&q->monitor_, NULL);
-	return rc;
+	return until(q, &taking, item, deadline, cancel);
+}
+
+int vez_queue_take_async(vez_queue_t *q, void *item, vez_request_t *r)
+{
+	return async(q, &taking, item, r);
 }
 
 /* ---- the rest ---- */

@@ -45,7 +45,7 @@
  *  upgraders, who could not wait for a writer that waits for them. Upgraders: first come first served; the readers whom
  *  an undo admits delay the next one once for each turn.
  * Races considered (each a scenario of the explorer, or a test)
- *  give-up x grant: both inside; withdraw serves first by the word from which it then takes the request out, so a hold
+ *  give-up x grant: both inside; giving up serves first by the word from which it then takes the request out, so a hold
  *   that was left in the word before is granted, and the give-up finds itself settled.
  *  give-up x who was held back: leaving serves: the last writer's departure admits the readers, the last upgrader's
  *   too.
@@ -133,6 +133,8 @@ static size_t readers_due(const vez_rwlock_t *l, uint64_t seen)
 /* Admits the first count queued readers; those for whom there is no room are told so. */
 static void admit(vez_rwlock_t *l, uint64_t seen, size_t count)
 {
+	if (!vez__room_claim(&l->monitor_, seen, &l->readers_, count))
+		return;
 	size_t room = VEZ_RWLOCK_MAX_READERS - holds_in(seen);
 	size_t admitted = count < room ? count : room;
 	uint64_t next = (seen & ~PASS) + admitted * HOLD;
@@ -152,6 +154,8 @@ static void let_first_upgrade(vez_rwlock_t *l, uint64_t seen)
 
 static void let_first_write(vez_rwlock_t *l, uint64_t seen)
 {
+	if (!vez__room_claim(&l->monitor_, seen, &l->writers_, 1))
+		return;
 	uint64_t next = seen | WRITING;
 	if (vez_room_length(&l->writers_) == 1)
 		next &= ~WRITERS;
@@ -203,20 +207,13 @@ static uint64_t without(const vez_rwlock_t *l, uint64_t word, const vez_request_
 	return word & ~(r->room_ == &l->readers_ ? READERS : WRITERS);
 }
 
-/* r leaves as it came; served first if it can be. */
-static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+/* r leaves as it came. */
+static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
-	for (;;) {
-		uint64_t seen = vez__load(&m->word_, relaxed);
-		if (!serve(m, seen) && vez__cas(&m->word_, &seen, without(lock_of(m), seen, r), acq_rel))
-			return true;
-		if (vez__request_settled(r))
-			return false;
-	}
+	return vez__cas(&m->word_, &seen, without(lock_of(m), seen, r), acq_rel);
 }
 
-static const struct vez__ops alone_ops = { .serve = serve, .withdraw = withdraw };
-static const struct vez__ops together_ops = { .serve = serve, .withdraw = withdraw, .cohort = true };
+static const struct vez__ops rwlock_ops = { .serve = serve, .take_back = take_back };
 
 /* ---- what a newcomer finds: 0, it may enter; EBUSY, it waits; or an error ---- */
 
@@ -258,14 +255,16 @@ static const struct way reading = { may_read, HOLD, READERS, false, offsetof(vez
 static const struct way writing = { may_write, WRITING, WRITERS, false, offsetof(vez_rwlock_t, writers_) };
 static const struct way upgrading = { may_upgrade, UPGRADED, UPGRADER, true, offsetof(vez_rwlock_t, upgraders_) };
 
-/* Inside: serves those who wait, then enters if it may. */
-static int attempt_inside(vez_rwlock_t *l, const struct way *way)
+/* Inside: serves those who wait, then enters if it may and need not queue. */
+static int attempt_inside(vez_rwlock_t *l, const struct way *way, bool queues)
 {
 	for (;;) {
 		uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
 		if (serve(&l->monitor_, seen))
 			continue;
 		int rc = way->verdict(seen);
+		if (rc == 0 && queues)
+			return EBUSY;
 		if (rc != 0 || vez__cas(&l->monitor_.word_, &seen, seen + way->takes, acquire))
 			return rc;
 	}
@@ -286,26 +285,36 @@ static void join(vez_rwlock_t *l, const struct way *way, vez_request_t *r)
 /* ---- entering ---- */
 
 /* Readers enter together, but where a writer may stand between them. */
-static const struct vez__ops *ops_for(const vez_rwlock_t *l, const struct way *way)
+static bool together(const vez_rwlock_t *l, const struct way *way)
 {
-	bool in_order = vez__load(&l->monitor_.word_, relaxed) & IN_ORDER;
-	return way == &reading && !in_order ? &together_ops : &alone_ops;
+	return way == &reading && !(vez__load(&l->monitor_.word_, relaxed) & IN_ORDER);
+}
+
+/* EINPROGRESS: r is queued; or what it came to. */
+static VEZ__COLD int file(vez_rwlock_t *l, const struct way *way, vez_request_t *r)
+{
+	vez_room_t *room = (vez_room_t *)((char *)l + way->room);
+	if (together(l, way))
+		vez__request_in_cohort(&l->monitor_, r);
+	vez_monitor_enter(&l->monitor_);
+	int rc = attempt_inside(l, way, vez__request_must_queue(r));
+	if (rc == EBUSY && !vez__request_prepare(&l->monitor_, room, r, &rwlock_ops))
+		rc = ECANCELED;
+	if (rc == EBUSY) {
+		join(l, way, r);
+		rc = vez__request_filed(&l->monitor_, r);
+	}
+	vez__monitor_leave(&l->monitor_, &rwlock_ops);
+	return rc;
 }
 
 static VEZ__COLD int enter_waiting(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline,
 				   vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	vez_room_t *room = (vez_room_t *)((char *)l + way->room);
-	r.key_ = 0;
-	vez_monitor_enter(&l->monitor_);
-	int rc = attempt_inside(l, way);
-	if (rc == EBUSY && !vez__request_prepare(&l->monitor_, room, &r, ops_for(l, way), cancel))
-		rc = ECANCELED;
-	if (rc == EBUSY)
-		join(l, way, &r);
-	vez__monitor_leave(&l->monitor_, &alone_ops);
-	return rc == EBUSY ? vez__request_await(&r, deadline) : rc;
+	vez__request_mine(&r, 0, cancel);
+	int rc = file(l, way, &r);
+	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
 }
 
 /* One attempt without waiting, by the word alone. */
@@ -325,8 +334,15 @@ static VEZ__COLD int enter_slow(vez_rwlock_t *l, const struct way *way, vez_dead
 		return ECANCELED;
 	if (!vez__deadline_passed(deadline))
 		return enter_waiting(l, way, deadline, cancel);
-	int rc = attempt(l, way);
-	return rc == EBUSY ? ETIMEDOUT : rc;
+	return vez__no_time_left(attempt(l, way));
+}
+
+static int enter_async(vez_rwlock_t *l, const struct way *way, bool (*fast)(vez_rwlock_t *l), vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (rc == 0 && (vez__request_must_queue(r) || !fast(l)))
+		rc = vez__async_waits(r) ? file(l, way, r) : vez__no_time_left(attempt(l, way));
+	return vez__async_end(r, rc);
 }
 
 /* The fast paths: nobody waits, nobody is inside. They guess what the word reads when one thread uses the lock: an
@@ -380,6 +396,16 @@ int vez_rwlock_wrlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel
 	return !fired && VEZ__LIKELY(write_fast(l)) ? 0 : enter_slow(l, &writing, deadline, cancel);
 }
 
+int vez_rwlock_rdlock_async(vez_rwlock_t *l, vez_request_t *r)
+{
+	return enter_async(l, &reading, read_fast, r);
+}
+
+int vez_rwlock_wrlock_async(vez_rwlock_t *l, vez_request_t *r)
+{
+	return enter_async(l, &writing, write_fast, r);
+}
+
 /* ---- leaving ---- */
 
 /* The word after each way to leave; false: nobody holds what that gives up. */
@@ -425,7 +451,7 @@ static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uin
 		enters = is_due(next) && !(seen & VEZ__LOCKED);
 	} while (!vez__cas(&l->monitor_.word_, &seen, enters ? next | VEZ__LOCKED : next, acq_rel));
 	if (enters)
-		vez__monitor_leave(&l->monitor_, &alone_ops);
+		vez__monitor_leave(&l->monitor_, &rwlock_ops);
 	return 0;
 }
 
@@ -469,7 +495,7 @@ static bool join_returning(vez_rwlock_t *l, vez_request_t *r)
 		if (!(seen & UPGRADED))
 			return false;
 	} while (!vez__cas(&l->monitor_.word_, &seen, seen | RETURNING, acq_rel));
-	vez__request_prepare(&l->monitor_, &l->returning_, r, &alone_ops, NULL);
+	vez__request_prepare(&l->monitor_, &l->returning_, r, &rwlock_ops);
 	vez__request_insert(r);
 	return true;
 }
@@ -480,10 +506,10 @@ static void read_on(vez_rwlock_t *l)
 	vez_request_t r;
 	if (!(vez__load(&l->monitor_.word_, acquire) & UPGRADED))
 		return;
-	r.key_ = 0;
+	vez__request_mine(&r, 0, NULL);
 	vez_monitor_enter(&l->monitor_);
 	bool waits = join_returning(l, &r);
-	vez__monitor_leave(&l->monitor_, &alone_ops);
+	vez__monitor_leave(&l->monitor_, &rwlock_ops);
 	if (waits)
 		vez__request_await(&r, VEZ_FOREVER);
 }
@@ -504,8 +530,7 @@ int vez_rwlock_upgrade_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cance
 		return 0;
 	if (!vez__deadline_passed(deadline))
 		return upgrade_waiting(l, deadline, cancel);
-	int rc = vez_rwlock_try_upgrade(l);
-	return rc == EBUSY ? ETIMEDOUT : rc;
+	return vez__no_time_left(vez_rwlock_try_upgrade(l));
 }
 
 int vez_rwlock_try_upgrade(vez_rwlock_t *l)
@@ -514,8 +539,8 @@ int vez_rwlock_try_upgrade(vez_rwlock_t *l)
 	if (VEZ__LIKELY(rc != EAGAIN))
 		return rc;
 	vez_monitor_enter(&l->monitor_);
-	rc = attempt_inside(l, &upgrading);
-	vez__monitor_leave(&l->monitor_, &alone_ops);
+	rc = attempt_inside(l, &upgrading, false);
+	vez__monitor_leave(&l->monitor_, &rwlock_ops);
 	return rc;
 }
 
@@ -551,5 +576,5 @@ int vez_rwlock_destroy(vez_rwlock_t *l)
 {
 	vez_monitor_enter(&l->monitor_);
 	bool held = vez__load(&l->monitor_.word_, relaxed) & (EXCLUSIVE | HOLDS);
-	return vez__monitor_retire(&l->monitor_, &alone_ops, held);
+	return vez__monitor_retire(&l->monitor_, &rwlock_ops, held);
 }

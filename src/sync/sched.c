@@ -127,21 +127,12 @@ static bool serve(vez_monitor_t *m, uint64_t seen)
 	return true;
 }
 
-/* r leaves without having entered; let in first if it can be. Another will keep the time. */
-static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+/* r leaves without having entered. Another will keep the time. */
+static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
 	vez_sched_t *s = sched_of(m);
-	for (;;) {
-		uint64_t seen = vez__load(&m->word_, relaxed);
-		if (!(seen & TAKEN) && !in_gap(s, seen)) {
-			admit(s, seen);
-			if (vez__request_settled(r))
-				return false;
-			continue;
-		}
-		if (s->room_.length_ > 1 || vez__cas(&m->word_, &seen, seen & ~WAITING, acq_rel))
-			break;
-	}
+	if (s->room_.length_ == 1 && !vez__cas(&m->word_, &seen, seen & ~WAITING, acq_rel))
+		return false;
 	if (s->keeper_ == r)
 		s->keeper_ = NULL;
 	return true;
@@ -168,7 +159,7 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 	vez__request_look_again(r, gap_end(s));
 }
 
-static const struct vez__ops sched_ops = { .serve = serve, .look = look, .withdraw = withdraw };
+static const struct vez__ops sched_ops = { .serve = serve, .look = look, .take_back = take_back };
 
 /* Lets in those who wait, then a newcomer, if it can: 0. EBUSY: it would have to wait. */
 static int enter_inside(vez_sched_t *s)
@@ -193,12 +184,12 @@ static int enter_inside(vez_sched_t *s)
 static VEZ__COLD int enter_waiting(vez_sched_t *s, const void *what, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	r.key_ = 0;
+	vez__request_mine(&r, 0, cancel);
 	r.ptr_ = (void *)what;
 	r.value_ = vez__self();
 	vez_monitor_enter(&s->monitor_);
 	int rc = enter_inside(s);
-	if (rc == EBUSY && !vez__request_prepare(&s->monitor_, &s->room_, &r, &sched_ops, cancel))
+	if (rc == EBUSY && !vez__request_prepare(&s->monitor_, &s->room_, &r, &sched_ops))
 		rc = ECANCELED;
 	if (rc == EBUSY) {
 		vez__fetch_or(&s->monitor_.word_, WAITING, relaxed);

@@ -122,6 +122,15 @@ static bool poke(vez_sem_t *s, uint64_t seen, vez_request_t *first)
 	return true;
 }
 
+/* Barging: what the first wants is there. Who has no thread that could look is handed it. */
+static bool offer(vez_sem_t *s, uint64_t seen, vez_request_t *first)
+{
+	if (!vez__request_is_async(first))
+		return poke(s, seen, first);
+	vez__fetch_or(&s->monitor_.word_, HANDOFF, relaxed);
+	return true;
+}
+
 static bool serve(vez_monitor_t *m, uint64_t seen)
 {
 	vez_sem_t *s = sem_of(m);
@@ -130,33 +139,26 @@ static bool serve(vez_monitor_t *m, uint64_t seen)
 		return false;
 	bool hands_off = !(seen & BARGING) || (seen & HANDOFF) || permits_in(seen) > max_of(s);
 	if (!hands_off)
-		return poke(s, seen, first);
+		return offer(s, seen, first);
+	if (!vez__request_claim(first))
+		return vez__request_drop(m, seen, first);
 	if (take_for(s, seen, first))
 		vez_monitor_settle(m, first, 0);
 	return true;
 }
 
-/* r leaves without permits; served first if it can be. */
-static bool withdraw(vez_monitor_t *m, vez_request_t *r)
+/* r leaves without permits. */
+static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
 	vez_sem_t *s = sem_of(m);
-	for (;;) {
-		uint64_t seen = vez__load(&m->word_, relaxed);
-		if (serve(m, seen)) {
-			if (vez__request_settled(r))
-				return false;
-			continue;
-		}
-		vez_request_t *first = vez_room_first(&s->room_);
-		uint64_t demand = s->demand_ - r->value_;
-		uint64_t next = with_demand(seen, demand);
-		if (r == first)
-			next = with_queue(seen, demand, vez_room_next(&s->room_, r));
-		if (!vez__cas(&m->word_, &seen, next, acq_rel))
-			continue;
-		s->demand_ = demand;
-		return true;
-	}
+	uint64_t demand = s->demand_ - r->value_;
+	uint64_t next = with_demand(seen, demand);
+	if (r == vez_room_first(&s->room_))
+		next = with_queue(seen, demand, vez_room_next(&s->room_, r));
+	if (!vez__cas(&m->word_, &seen, next, acq_rel))
+		return false;
+	s->demand_ = demand;
+	return true;
 }
 
 /* Who was poked is here: the first may be poked again. */
@@ -182,7 +184,7 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 	}
 }
 
-static const struct vez__ops sem_ops = { .serve = serve, .came = came, .look = look, .withdraw = withdraw };
+static const struct vez__ops sem_ops = { .serve = serve, .came = came, .look = look, .take_back = take_back };
 
 /* What a newcomer finds inside. */
 enum verdict { TAKES, CLOSED_TO_IT, WAITS };
@@ -195,13 +197,15 @@ static bool comes_first(vez_sem_t *s, uint64_t seen, uint64_t n, int64_t key)
 		return true;
 	if (!(seen & BARGING))
 		return key < first->key_;
+	if (vez__request_is_async(first))
+		return false;
 	if (!(seen & (WARNED | HANDOFF)))
 		poke(s, seen, first);
 	return !(seen & HANDOFF);
 }
 
 /* Inside: serves those who wait, then takes n permits for a newcomer if it can have them. */
-static enum verdict take_inside(vez_sem_t *s, uint64_t n, int64_t key)
+static enum verdict take_inside(vez_sem_t *s, uint64_t n, const vez_request_t *newcomer)
 {
 	for (;;) {
 		uint64_t seen = vez__load(&s->monitor_.word_, relaxed);
@@ -209,7 +213,8 @@ static enum verdict take_inside(vez_sem_t *s, uint64_t n, int64_t key)
 			continue;
 		if (seen & CLOSED)
 			return CLOSED_TO_IT;
-		if (n > 0 && (permits_in(seen) < n || !comes_first(s, seen, n, key)))
+		if (n > 0 && (permits_in(seen) < n || vez__request_must_queue(newcomer) ||
+			      !comes_first(s, seen, n, newcomer->key_)))
 			return WAITS;
 		if (vez__cas(&s->monitor_.word_, &seen, seen - with_permits(n), acquire))
 			return TAKES;
@@ -240,26 +245,37 @@ static void join(vez_sem_t *s, vez_request_t *r)
 
 static const int verdicts[] = { [TAKES] = 0, [CLOSED_TO_IT] = VEZ_ECLOSED, [WAITS] = EBUSY };
 
+/* 0, VEZ_ECLOSED or ECANCELED; EINPROGRESS: r is queued. */
+static VEZ__COLD int file(vez_sem_t *s, uint32_t n, vez_request_t *r)
+{
+	r->value_ = n;
+	vez_monitor_enter(&s->monitor_);
+	int rc = verdicts[take_inside(s, n, r)];
+	if (rc == EBUSY && !vez__request_prepare(&s->monitor_, &s->room_, r, &sem_ops))
+		rc = ECANCELED;
+	if (rc == EBUSY) {
+		join(s, r);
+		rc = vez__request_filed(&s->monitor_, r);
+	}
+	vez__monitor_leave(&s->monitor_, &sem_ops);
+	return rc;
+}
+
 static VEZ__COLD int acquire_waiting(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline,
 				     vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	r.key_ = key;
-	r.value_ = n;
-	vez_monitor_enter(&s->monitor_);
-	int rc = verdicts[take_inside(s, n, key)];
-	if (rc == EBUSY && !vez__request_prepare(&s->monitor_, &s->room_, &r, &sem_ops, cancel))
-		rc = ECANCELED;
-	if (rc == EBUSY)
-		join(s, &r);
-	vez__monitor_leave(&s->monitor_, &sem_ops);
-	return rc == EBUSY ? vez__request_await(&r, deadline) : rc;
+	vez__request_mine(&r, key, cancel);
+	int rc = file(s, n, &r);
+	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
 }
 
 static VEZ__COLD int attempt_inside(vez_sem_t *s, uint32_t n, int64_t key)
 {
+	vez_request_t r;
+	vez__request_mine(&r, key, NULL);
 	vez_monitor_enter(&s->monitor_);
-	int rc = verdicts[take_inside(s, n, key)];
+	int rc = verdicts[take_inside(s, n, &r)];
 	vez__monitor_leave(&s->monitor_, &sem_ops);
 	return rc;
 }
@@ -304,8 +320,7 @@ static VEZ__COLD int acquire_slow(vez_sem_t *s, uint32_t n, int64_t key, vez_dea
 		return ECANCELED;
 	if (!vez__deadline_passed(deadline))
 		return acquire_waiting(s, n, key, deadline, cancel);
-	int rc = attempt(s, n, key);
-	return rc == EBUSY ? ETIMEDOUT : rc;
+	return vez__no_time_left(attempt(s, n, key));
 }
 
 int vez_sem_acquire(vez_sem_t *s, uint32_t n)
@@ -327,6 +342,16 @@ int vez_sem_acquire_key(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t de
 {
 	bool fired = cancel && vez_cancel_fired(cancel);
 	return !fired && VEZ__LIKELY(acquire_fast(s, n)) ? 0 : acquire_slow(s, n, key, deadline, cancel);
+}
+
+int vez_sem_acquire_async(vez_sem_t *s, uint32_t n, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (n > max_of(s))
+		rc = EINVAL;
+	if (rc == 0 && (vez__request_must_queue(r) || !acquire_fast(s, n)))
+		rc = vez__async_waits(r) ? file(s, n, r) : vez__no_time_left(attempt(s, n, r->key_));
+	return vez__async_end(r, rc);
 }
 
 /* ---- release ---- */

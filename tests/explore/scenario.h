@@ -53,6 +53,9 @@ void x_failed(const char *file, int line, const char *condition);
 		x_looked(); \
 	} while (0)
 void x_look(void);
+/* The ticks of the eventfds 0 to X_EVENTFDS - 1; a scenario's set-up sets them to 0. */
+#define X_EVENTFDS 4
+extern unsigned x_ticks[X_EVENTFDS];
 void x_yield(void);
 void x_looked(void);
 

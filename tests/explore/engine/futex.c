@@ -145,3 +145,43 @@ vez_deadline_t x_soon(void)
 	mix_history(clock->history);
 	return now + SOON_NS;
 }
+
+/* ---- the rest of the system ---- */
+
+unsigned x_ticks[X_EVENTFDS];
+
+void vez__sys_tick(int efd)
+{
+	ENTER();
+	point();
+	flush_all(SELF);
+	TRACE("tick", NULL, NULL, 0, "%d", efd);
+	x_ticks[efd]++;
+}
+
+int vez__sys_thread(pthread_t *thread, void *(*run)(void *))
+{
+	(void)thread;
+	(void)run;
+	return 0; /* a scenario's own thread does its rounds */
+}
+
+void vez__sys_join(pthread_t thread)
+{
+	(void)thread;
+}
+
+void vez__sys_block_signals(sigset_t *before)
+{
+	(void)before;
+}
+
+void vez__sys_restore_signals(const sigset_t *before)
+{
+	(void)before;
+}
+
+void vez__sys_yield(void)
+{
+	x_yield();
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* A queue of timers by their moments: setting, taking off and finding what is due each cost a constant number of steps,
+ * spread over a timer's life. Guarded by its owner. */
+#ifndef VEZ__AGENDA_H
+#define VEZ__AGENDA_H
+
+#include "vez/deadline.h"
+
+#define VEZ__AGENDA_BUCKETS 65
+
+struct vez__agenda {
+	void *buckets[VEZ__AGENDA_BUCKETS][2];
+	uint64_t past;
+};
+
+void vez__agenda_set(struct vez__agenda *a, struct vez__timer *t);
+
+/* t is set, or was due. */
+void vez__agenda_unset(struct vez__timer *t);
+
+/* One that is due at this moment, taken off; NULL: none is. The moment never goes back. */
+struct vez__timer *vez__agenda_due(struct vez__agenda *a, int64_t now);
+
+/* When the next one will be due, not later; VEZ_FOREVER: none is set. */
+vez_deadline_t vez__agenda_next(struct vez__agenda *a);
+
+#endif
