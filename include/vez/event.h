@@ -57,7 +57,8 @@ int vez_event_destroy(vez_event_t *e);
  * to come. Setting a set event changes nothing. Any thread, signal handlers included; never waits. Returns 0. */
 int vez_event_set(vez_event_t *e);
 
-/* Not set from now on; a set that was kept is dropped. Whom a set has let through before goes all the same. Returns 0. */
+/* Not set from now on; a set that was kept is dropped. Whom a set has let through before goes all the same. Returns 0.
+ * */
 int vez_event_reset(vez_event_t *e);
 
 /* Waits until the event lets this call through. 0. */

@@ -97,8 +97,8 @@ int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
  * room at once (fetch the next one before). True, and its wait will return result once the monitor is left.
  * False: the request belongs to a wait-for-any that is won already; it has left its room, give it nothing. So settle it
  * first, and change the state for it only if that said true.
- * Also for a request that is queued nowhere, and will not be: that is how an asynchronous call which need not wait tells
- * a wait-for-any so, before it takes anything. */
+ * Also for a request that is queued nowhere, and will not be: that is how an asynchronous call which need not wait
+ * tells a wait-for-any so, before it takes anything. */
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result);
 
 /* Makes an empty room. */

@@ -66,7 +66,8 @@ int vez_queue_try_put(vez_queue_t *q, const void *item);
  * put that ends in an error never appears. */
 int vez_queue_put_until(vez_queue_t *q, const void *item, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* The same without waiting, by the request's limits (vez/request.h). item must stay valid until it completes: 0, EINPROGRESS, or an error. */
+/* The same without waiting, by the request's limits (vez/request.h). item must stay valid until it completes: 0,
+ * EINPROGRESS, or an error. */
 int vez_queue_put_async(vez_queue_t *q, const void *item, vez_request_t *r);
 
 /* Takes the oldest item, waiting for one as long as it takes: 0, and it is in *item, which is otherwise untouched.

@@ -82,7 +82,8 @@ void vez__sys_tick(int efd)
 {
 	int saved = errno;
 	uint64_t one = 1;
-	while (write(efd, &one, sizeof one) < 0 && errno == EINTR)
+	/* Not write(): that is a pthread cancellation point. */
+	while (syscall(SYS_write, efd, &one, sizeof one) < 0 && errno == EINTR)
 		;
 	errno = saved;
 }

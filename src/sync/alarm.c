@@ -6,16 +6,16 @@
  *  arrivals  a stack of requests that were set since the agenda was last put in order (timer_.link_[0]). Pushed by
  *            anybody, taken whole by the one inside guard
  *  agenda    the other requests that have a deadline; inside guard
- *  next      when the thread wakes by itself, or is going to, at the latest. Lowered by anybody; raised by the thread, at
- *            the beginning of a round
+ *  next      when the thread wakes by itself, or is going to, at the latest. Lowered by anybody; raised by the thread,
+ *            at the beginning of a round
  *  bell      wakes the thread
  *  owes      of each thread: it lowered next, and has yet to ring
  *  started, exists  whether there is a thread; written by whom vez_once lets make it
  *  stopping, working   the process exits; the thread is at work and may be inside a user's function; inside guard
  *  The tokens that are to fire at a moment are cancel.c's, those that a signal fires signals.c's.
  * Invariants
- *  A1 a request is on the stack or in the agenda from vez__alarm_set until it is taken off: by the thread, inside guard,
- *     which has then claimed it (COMING) and clears its timer; or by whoever completes it.
+ *  A1 a request is on the stack or in the agenda from vez__alarm_set until it is taken off: by the thread, inside
+ *     guard, which has then claimed it (COMING) and clears its timer; or by whoever completes it.
  *  A2 so a request seen inside guard is alive; and one that the thread has claimed is alive until it has come for it.
  *  A3 guard is innermost: nothing is entered, woken or called inside it. Setting takes no lock, so that it may happen
  *     inside a monitor; the bell is rung when that is left.
@@ -27,8 +27,8 @@
  *  The bell is an event: what came before the set comes before the round that it wakes.
  * Progress: setting is lock-free. The thread sleeps until something is due, or rings; at most one ring is made for each
  *  moment that is earlier than all others.
- * Lifetime: the thread is made at first need, ends at exit, unless it is inside a user's function then, and is not in the
- *  child of a fork.
+ * Lifetime: the thread is made at first need, ends at exit, unless it is inside a user's function then, and is not in
+ *  the child of a fork.
  * Source: the alarm clock of Hoare, "Monitors" (1974).
  */
 #include "alarm.h"
@@ -120,7 +120,8 @@ void vez__alarm_unset(vez_request_t *r)
 
 /* ---- the thread ---- */
 
-/* Inside guard: the requests that are due and claimed, linked by their timers. The others are somebody else's to end. */
+/* Inside guard: the requests that are due and claimed, linked by their timers. The others are somebody else's to end.
+ * */
 static vez_request_t *claim_due(int64_t now)
 {
 	vez_request_t *claimed = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The alarm clock: the library's own thread, which ends asynchronous requests at their deadlines, fires tokens at theirs,
- * and fires those that a signal is to fire. */
+/* The alarm clock: the library's own thread, which ends asynchronous requests at their deadlines, fires tokens at
+ * theirs, and fires those that a signal is to fire. */
 #ifndef VEZ__ALARM_H
 #define VEZ__ALARM_H
 

@@ -23,7 +23,8 @@
  *     may happen inside a monitor. The order is: kin, then the lock of one token.
  *  T4 a hook is in exactly one list: its token's, or that of the fire that owes it; or it runs, or has run, and then
  *     only its address is used.
- *     While a thread has a token's lock it holds (completion.c), since completing a request takes it off its token.
+ *     While a thread is inside either it holds (completion.c): completing a request takes it off its token, and calls
+ *     functions, which may fire others.
  *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
  * Ordering
  *  the push in vez__cancel_enlist (release) pairs with the exchange in arrivals_take (acquire): the request's fields.
@@ -148,7 +149,8 @@ static vez_monitor_t kin = VEZ_MONITOR_INITIALIZER(NULL);
 static vez_room_t detaching = VEZ_ROOM_INITIALIZER;
 static struct vez__agenda due;
 
-/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is looked at. */
+/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is looked at.
+ * */
 struct run {
 	struct run *next;
 	const vez_cancel_hook_t *hook;
@@ -244,21 +246,21 @@ static void run_hook(vez_cancel_t *c, vez_cancel_hook_t *h)
 	struct run run = { running, h, vez__self(), false };
 	h->token_ = NULL;
 	running = &run;
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	fn(arg);
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	end_run(&run, c);
 }
 
 static void run_hooks(struct fire *fire)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	while (!cds_list_empty(&fire->hooks)) {
 		vez_cancel_hook_t *h = hook_at(fire->hooks.next);
 		cds_list_del((struct cds_list_head *)h->link_);
 		run_hook(h->token_, h);
 	}
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 }
 
 /* Inside kin, which it leaves: fires the token and its family. */
@@ -273,7 +275,7 @@ static void fire_and_exit(vez_cancel_t *c)
 	/* Looked at inside: who detaches a hook from this list is inside, too, and done with it when run_hooks has
 	 * been. */
 	bool owes_hooks = !cds_list_empty(&fire.hooks);
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	cds_list_for_each_safe(link, next, &fire.waits)
 		vez__request_cancel_fired(request_at(link));
 	if (owes_hooks)
@@ -284,7 +286,7 @@ void vez_cancel_fire(vez_cancel_t *c)
 {
 	if (vez_cancel_fired(c))
 		return;
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	fire_and_exit(c);
 }
 
@@ -304,7 +306,7 @@ void vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline)
 	bool now = vez__deadline_passed(deadline);
 	if (deadline != VEZ_FOREVER && !now)
 		vez__alarm_start(); /* if it cannot be made, its next user will try again */
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	forget_moment(c);
 	if (now) {
 		fire_and_exit(c);
@@ -315,7 +317,7 @@ void vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline)
 		vez__agenda_set(&due, &c->timer_);
 		vez__alarm_at(deadline);
 	}
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	vez__alarm_tell();
 }
 
@@ -332,34 +334,34 @@ vez_deadline_t vez__cancel_fire_due(void)
 {
 	int64_t now = vez__sys_now();
 	vez_cancel_t *c;
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	while ((c = take_due(now))) {
 		fire_and_exit(c);
-		vez_monitor_enter(&kin);
+		vez__enter_holding(&kin);
 	}
 	vez_deadline_t next = vez__agenda_next(&due);
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	return next;
 }
 
 void vez__cancel_fire_of(vez_cancel_t *(*of)(int), int arg)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	vez_cancel_t *c = of(arg);
 	if (c)
 		fire_and_exit(c);
 	else
-		vez_monitor_exit(&kin);
+		vez__exit_holding(&kin);
 }
 
 void vez__cancel_enter(void)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 }
 
 void vez__cancel_exit(void)
 {
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 }
 
 /* ---- hooks ---- */
@@ -374,7 +376,7 @@ static void renew_runs(const vez_cancel_hook_t *h)
 
 int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	bool fired = vez_cancel_fired(c);
 	renew_runs(h);
 	h->fn_ = fn;
@@ -385,7 +387,7 @@ int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *),
 		run_hook(c, h);
 	else
 		cds_list_add_tail((struct cds_list_head *)h->link_, as_list(c->hooks_));
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	return fired ? EALREADY : 0;
 }
 
@@ -412,23 +414,21 @@ static bool take_off(vez_cancel_t *c, vez_cancel_hook_t *h)
 
 int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	bool taken = take_off(c, h);
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	return taken ? 0 : EALREADY;
 }
 
 int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	bool taken = take_off(c, h);
 	while (run_of(h, vez__self())) {
-		vez_request_t r = VEZ_REQUEST_INITIALIZER;
-		vez_request_set_value(&r, h, 0);
-		vez_monitor_wait(&kin, &detaching, &r, VEZ_FOREVER, NULL);
-		vez_monitor_enter(&kin);
+		vez__wait_holding(&kin, &detaching, h, VEZ_FOREVER, NULL);
+		vez__enter_holding(&kin);
 	}
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	return taken ? 0 : EALREADY;
 }
 
@@ -458,14 +458,14 @@ static void leave_family(vez_cancel_t *c)
 
 int vez_cancel_destroy(vez_cancel_t *c)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	bool used = c->busy_ > 0 || has_waits(c);
 	bool signalled = !used && c->signals_ > 0;
 	if (!used) {
 		leave_family(c);
 		forget_moment(c);
 	}
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	if (signalled)
 		vez__signals_unbind(c);
 	return used ? EBUSY : 0;
@@ -474,11 +474,11 @@ int vez_cancel_destroy(vez_cancel_t *c)
 int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent)
 {
 	vez_cancel_init(child);
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	adopt(parent, child);
 	if (vez_cancel_fired(parent))
 		child->arrivals_ = FIRED;
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	return 0;
 }
 
@@ -501,7 +501,8 @@ void vez_cancel_init(vez_cancel_t *c)
 
 /* ---- fork ---- */
 
-/* The child has one thread: who waited for a hook, or ran one, is not there, and kin must not be left to one of them. */
+/* The child has one thread: who waited for a hook, or ran one, is not there, and kin must not be left to one of them.
+ * */
 static void in_child(void)
 {
 	uint64_t self = vez__self();
@@ -523,12 +524,12 @@ static void in_child(void)
 
 static void before_fork(void)
 {
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 }
 
 static void in_parent(void)
 {
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -544,11 +545,11 @@ static pthread_key_t exits;
 static void at_exit(void *token)
 {
 	vez_cancel_t *c = token;
-	vez_monitor_enter(&kin);
+	vez__enter_holding(&kin);
 	leave_family(c);
 	forget_moment(c);
 	bool signalled = c->signals_ > 0;
-	vez_monitor_exit(&kin);
+	vez__exit_holding(&kin);
 	if (signalled)
 		vez__signals_unbind(c);
 }

@@ -7,8 +7,8 @@
  *                      list arg_, VEZ__MEMBER of the select arg_
  *           place_[0]  link in the stacks and lists below
  *  mine, of each thread
- *           holding    how many locks it holds (or is about to) that completing needs: of tokens, of the alarm clock, of
- *                      the shards, of completion lists and selects; and whether it works on queue
+ *           holding    how many locks it holds (or is about to) that completing needs: of tokens, of the alarm clock,
+ *                      of the shards, of completion lists and selects; and whether it works on queue
  *           left       a stack: settled by a signal handler while holding > 0
  *           queue      functions still to be called, in order
  *           calling    one of them runs
@@ -96,9 +96,10 @@ static void end_run(struct run *run)
 	vez_request_t *next;
 	vez_monitor_enter(&s->monitor);
 	struct run **link = &s->runs;
-	while (*link != run)
+	while (*link && *link != run)
 		link = &(*link)->next;
-	*link = run->next;
+	if (*link) /* not in the child of a fork that was made inside the function */
+		*link = run->next;
 	for (vez_request_t *r = vez_room_first(&s->room); r; r = next) {
 		next = vez_room_next(&s->room, r);
 		if (r->ptr_ == run->of)

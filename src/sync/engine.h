@@ -65,7 +65,8 @@ int vez__async_begin(vez_request_t *r);
 /* Ends it with this code, which is the request's result unless it is EINPROGRESS; returns what the call returns. */
 int vez__async_end(vez_request_t *r, int rc);
 
-/* Whether what cannot be had on the fast path is to be filed. False: its deadline has passed, so one attempt decides. */
+/* Whether what cannot be had on the fast path is to be filed. False: its deadline has passed, so one attempt decides.
+ * */
 bool vez__async_waits(const vez_request_t *r);
 
 /* What an attempt comes to when there is no time left. */
@@ -78,8 +79,8 @@ static inline int vez__no_time_left(int rc)
  * who is served from a room is granted exactly if its wait is not won. */
 bool vez__request_must_queue(const vez_request_t *r);
 
-/* Before it is prepared: r will always be settled together with others: those without a token and with a thread sleep as
- * the cohort of m, woken by one system call. */
+/* Before it is prepared: r will always be settled together with others: those without a token and with a thread sleep
+ * as the cohort of m, woken by one system call. */
 void vez__request_in_cohort(vez_monitor_t *m, vez_request_t *r);
 
 /* Inside: makes r ready to be queued in this room of m and enlists it with its token. False: the token is fired. Once
@@ -132,7 +133,8 @@ void vez__request_look_again(vez_request_t *r, vez_deadline_t at);
  * looked in vain); if not, it looks again by then. True once. */
 bool vez__request_lost_patience(vez_request_t *r);
 
-/* Takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply no more.
+/* Takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply no
+ * more.
  * Until then it is the caller's. False: its thread or one that fired its token is coming; settle it here instead. */
 bool vez__request_take_out(vez_request_t *r);
 

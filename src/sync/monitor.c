@@ -25,7 +25,8 @@
  *                     waits. FILING: the call that files this MEMBER is still inside; CLAIMED: it has won. Inside
  *           kind_     COHORT, if it sleeps with its monitor's cohort, whose word is arg_; how an asynchronous one
  *                     completes (completion.h); constant while it waits
- *           timer_    with a thread: when that is to look again by itself; by that thread. ASYNC: its deadline (alarm.c)
+ *           timer_    with a thread: when that is to look again by itself; by that thread. ASYNC: its deadline
+ *                     (alarm.c)
  *           result_   written when it is settled, inside; read by its thread after DONE, or after coming in
  * Invariants
  *  M1 a request is in a room's queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
@@ -350,17 +351,25 @@ static uint32_t note_settled(vez_request_t *r)
 	return before;
 }
 
-/* A request that is queued nowhere completes at once. */
-static bool settle_unfiled(vez_request_t *r, int result)
+/* A request that is queued nowhere: its result is known from here on, and its wait-for-any is told when the monitor has
+ * been left. */
+static bool settle_unfiled(vez_monitor_t *m, vez_request_t *r, int result)
 {
 	int refused = vez__async_begin(r);
-	return vez__async_end(r, refused ? refused : result) == result && !refused;
+	bool won = decide(r, refused ? refused : result) && !refused;
+	vez_request_set_limits(r, VEZ_FOREVER, NULL);
+	vez__store(&r->word_, VEZ__ASYNC | VEZ__DONE, release);
+	if (r->state_ & MEMBER) {
+		m->pins_++;
+		complete(m, r);
+	}
+	return won;
 }
 
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 {
 	if (VEZ__UNLIKELY(!(r->state_ & QUEUED)))
-		return settle_unfiled(r, result);
+		return settle_unfiled(m, r, result);
 	leave_room(r);
 	bool won = decide(r, result);
 	if (vez__word_is_free(note_settled(r)))
@@ -394,7 +403,8 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 		m->gave_up_(m, r->room_, r);
 }
 
-/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has to come. */
+/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has to come.
+ * */
 static bool end_inside(vez_monitor_t *m, vez_request_t *r, int cause)
 {
 	bool ended = false;

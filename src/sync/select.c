@@ -8,7 +8,8 @@
  *            TAKING
  *  members_  all members, the latest first, linked by then_.member_; its own thread's
  *  filed_    how many were passed to an X_async; its own thread's
- *  pending_  how many of those are not complete; inside monitor_
+ *  pending_  how many of those are not complete. Raised by its own thread, inside no matter what monitor; lowered, and
+ *            looked at, inside monitor_
  *  room_     the thread in vez_select_wait
  * Invariants
  *  E1 a member is granted, or fails, only after it has won (vez__request_claim in monitor.c); who is inside its object
@@ -115,9 +116,7 @@ bool vez__select_file(vez_request_t *r)
 {
 	vez_select_t *s = select_of(r);
 	s->filed_++;
-	vez__enter_holding(&s->monitor_);
-	s->pending_++;
-	vez__exit_holding(&s->monitor_);
+	vez__fetch_add(&s->pending_, 1, relaxed);
 	return winner_of(s) != NULL;
 }
 
@@ -125,9 +124,9 @@ void vez__select_decided(vez_request_t *r)
 {
 	vez_select_t *s = select_of(r);
 	vez__enter_holding(&s->monitor_);
-	s->pending_--;
+	uint32_t before = vez__fetch_add(&s->pending_, UINT32_MAX, relaxed);
 	vez_request_t *waiting = vez_room_first(&s->room_);
-	if (waiting && (s->pending_ == 0 || vez__load(&s->won_, relaxed) == r))
+	if (waiting && (before == 1 || vez__load(&s->won_, relaxed) == r))
 		vez_monitor_settle(&s->monitor_, waiting, 0);
 	vez__exit_holding(&s->monitor_);
 }
@@ -153,7 +152,7 @@ static int wait_until(vez_select_t *s, bool won, vez_deadline_t deadline, vez_ca
 	int rc = 0;
 	for (;;) {
 		vez__enter_holding(&s->monitor_);
-		if (rc != 0 || s->pending_ == 0 || (!won && winner_of(s)))
+		if (rc != 0 || vez__load(&s->pending_, relaxed) == 0 || (!won && winner_of(s)))
 			break;
 		rc = vez__wait_holding(&s->monitor_, &s->room_, NULL, deadline, cancel);
 	}
