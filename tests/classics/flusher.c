@@ -4,7 +4,7 @@
  * nobody queues for a second one.
  *
  * try_acquire, which never waits and never starts what it cannot do.
- * Seen to fail: with a waiting acquire the second press hangs; with two permits it flushes.
+ * Seen to fail: with a waiting acquire, or with two permits, the second press waits, and nobody empties the cistern.
  */
 #include "classic.h"
 

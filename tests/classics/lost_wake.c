@@ -7,7 +7,7 @@
  *
  * Here it cannot be written: whoever puts an item gives it to the first consumer that waits, inside, so that the queue
  * is never "not empty" while a consumer waits. Four threads as in the book: both consumers asleep, then both producers.
- * Seen to fail: a put that settles only where the last one found no consumer leaves one waiting.
+ * Seen to fail: a put that settles only where the last one found no consumer leaves one waiting: finish does not come.
  */
 #include "classic.h"
 

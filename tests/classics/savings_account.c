@@ -52,8 +52,9 @@ static void preferred_goes_first(void)
 	deposit(&savings, 60);
 	check(vez_sem_waiters(&savings) == 2);
 	deposit(&savings, 40);
-	finish(preferred);
+	await(__atomic_load_n(&served, __ATOMIC_ACQUIRE) == 1);
 	deposit(&savings, 100);
+	finish(preferred);
 	finish(ordinary);
 	check(order[0] == PREFERRED && order[1] == ORDINARY && vez_sem_permits(&savings) == 0);
 }

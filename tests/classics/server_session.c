@@ -7,9 +7,6 @@
  * thread that only waits for the signal fires the token: nothing else happens in a handler's place.
  * Seen to fail: a session that waits without the token never ends; taking with the token loses accepted work.
  */
-#include <signal.h>
-#include <unistd.h>
-
 #include "classic.h"
 
 #define SESSIONS 3
@@ -21,6 +18,12 @@ static int places[4];
 static vez_queue_t work;
 static int accepted, finished;
 static sigset_t termination;
+
+/* Every session's last request is a long one: it is handed in when all others have been, and occupies a worker until
+ * the sessions have ended. With fewer workers than sessions, some are still queued then. */
+#define REQUESTS 500
+static vez_latch_t ordinary_ones;
+static vez_event_t sessions_ended = VEZ_EVENT_INITIALIZER;
 
 static void *wait_for_signal(void *arg)
 {
@@ -37,7 +40,11 @@ static void *session(void *arg)
 	int rc = 0;
 	(void)arg;
 	for (int i = 0; rc == 0; i++) {
-		if (i == 500)
+		if (i == REQUESTS - 1) {
+			check(vez_latch_count_down(&ordinary_ones, 1) == 0);
+			check(vez_latch_wait(&ordinary_ones) == 0);
+		}
+		if (i == REQUESTS)
 			rc = vez_event_wait_until(&never, VEZ_FOREVER, &shutdown_token);
 		else if ((rc = vez_queue_put_until(&work, &i, VEZ_FOREVER, &shutdown_token)) == 0)
 			__atomic_fetch_add(&accepted, 1, __ATOMIC_RELAXED);
@@ -50,8 +57,11 @@ static void *worker(void *arg)
 {
 	int request;
 	(void)arg;
-	while (vez_queue_take(&work, &request) == 0)
+	while (vez_queue_take(&work, &request) == 0) {
+		if (request == REQUESTS - 1)
+			check(vez_event_wait(&sessions_ended) == 0);
 		__atomic_fetch_add(&finished, 1, __ATOMIC_RELAXED);
+	}
 	return NULL;
 }
 
@@ -61,6 +71,7 @@ int main(void)
 	sigemptyset(&termination);
 	sigaddset(&termination, SIGTERM);
 	check(pthread_sigmask(SIG_BLOCK, &termination, NULL) == 0);
+	check(vez_latch_init(&ordinary_ones, SESSIONS) == 0);
 	check(vez_queue_init(&work, places, sizeof places[0], 4) == 0);
 
 	pthread_t signals = start(wait_for_signal, NULL);
@@ -74,10 +85,11 @@ int main(void)
 	finish(signals);
 	for (int i = 0; i < SESSIONS; i++)
 		finish(sessions[i]);
-	check(vez_queue_close(&work) == 0);
+	check(vez_queue_close(&work) == 0 && vez_queue_length(&work) > 0);
+	check(vez_event_set(&sessions_ended) == 0);
 	for (int i = 0; i < WORKERS; i++)
 		finish(workers[i]);
-	check(accepted == SESSIONS * 500 && finished == accepted);
+	check(accepted == SESSIONS * REQUESTS && finished == accepted);
 	check(vez_cancel_fired(&shutdown_token));
 	return 0;
 }

@@ -23,6 +23,8 @@ static void *user(void *arg)
 		if (users > most)
 			most = users;
 		uses++;
+		if (i % 100 == 0)
+			sched_yield();
 		__atomic_sub_fetch(&inside, 1, __ATOMIC_RELAXED);
 		check(vez_sem_release(&resource, 1) == 0);
 	}
