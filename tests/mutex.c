@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <vez.h>
 
+#include "bill.h"
 #include "guard.h"
 #include "sync/engine.h"
 #include "thread.h"
@@ -28,26 +29,6 @@ TestSuite(mutex, .timeout = 120);
 #define NOON INT64_C(43200000000000)
 #define UNTOUCHED 12345
 
-static const unsigned kinds[] = { 0, VEZ_RECURSIVE, VEZ_ERRORCHECK };
-
-/* The three kinds of a mutex, fair or not as the variant says. */
-#define EACH_KIND(kind) \
-	for (const unsigned *at_ = kinds; at_ < kinds + 3; at_++) \
-		for (unsigned once_ = 1, kind = *at_; once_; once_ = 0)
-
-static unsigned fairness(const struct variant *v)
-{
-	return v->flags ? 0 : VEZ_FAIR;
-}
-
-static vez_mutex_t make(unsigned flags)
-{
-	vez_mutex_t m;
-	memset(&m, 0xa5, sizeof m);
-	EXPECT_EQ(vez_mutex_init(&m, flags), 0);
-	return m;
-}
-
 /* ---- a lock in a thread of its own ---- */
 
 struct locker {
@@ -56,6 +37,7 @@ struct locker {
 	enum form form;
 	vez_deadline_t deadline; /* of the forms with one; 0: an hour ahead */
 	vez_cancel_t own;
+	vez_cancel_t *self;      /* its thread's token, which no form names */
 	bool keeps;              /* holds it until told to let go */
 	unsigned *turns;         /* counts who has had it; may be NULL */
 	struct gate go;
@@ -95,6 +77,7 @@ static int lock_as(enum form form, vez_mutex_t *m, vez_deadline_t deadline, vez_
 static void run(void *arg)
 {
 	struct locker *l = arg;
+	l->self = vez_cancel_self();
 	l->rc = lock_as(l->form, l->mutex, l->deadline, &l->own);
 	l->waits = inject_own_waits();
 	if (l->turns && l->rc == 0)
@@ -239,9 +222,9 @@ Test(mutex, ALL_zero_bytes_are_a_mutex)
 Test(mutex, LCK_02_who_owns_it_and_how_often)
 {
 	EACH_VARIANT(v, ALL) {
-		EACH_KIND(kind) {
+		EACH_MUTEX_KIND(kind) {
 			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
-			vez_mutex_t m = make(fairness(v) | kind);
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			EXPECT_EQ(vez_mutex_holds(&m), 0);
 			EXPECT_EQ(lock_as(v->form, &m, 0, &token), 0);
 			EXPECT_EQ(vez_mutex_holds(&m), kind ? 1 : 0);
@@ -257,7 +240,7 @@ Test(mutex, LCK_04_LCK_10_as_many_unlocks_as_locks)
 {
 	EACH_VARIANT(v, ALL) {
 		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
-		vez_mutex_t m = make(fairness(v) | VEZ_RECURSIVE);
+		vez_mutex_t m = make_mutex(fairness(v) | VEZ_RECURSIVE);
 		EXPECT_EQ(vez_mutex_trylock(&m), 0);
 		EXPECT_EQ(vez_mutex_trylock(&m), 0);
 		EXPECT_EQ(lock_as(v->form, &m, 0, &token), 0);
@@ -277,8 +260,8 @@ Test(mutex, LCK_04_LCK_10_as_many_unlocks_as_locks)
 Test(mutex, LCK_05_try_by_another_thread)
 {
 	EACH_VARIANT(v, ONE_FORM) {
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(fairness(v) | kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
 			EXPECT_EQ(elsewhere(vez_mutex_trylock, &m), EBUSY);
 			EXPECT_EQ(elsewhere(lock_expired, &m), ETIMEDOUT);
@@ -294,7 +277,7 @@ Test(mutex, LCK_05_try_by_another_thread)
 Test(mutex, ALL_recursion_has_an_end)
 {
 	EACH_VARIANT(v, ONE_FORM) {
-		vez_mutex_t m = make(fairness(v) | VEZ_RECURSIVE);
+		vez_mutex_t m = make_mutex(fairness(v) | VEZ_RECURSIVE);
 		for (unsigned i = 0; i < VEZ_MUTEX_MAX_HOLDS; i++)
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
 		EXPECT_EQ(vez_mutex_lock(&m), EOVERFLOW);
@@ -312,7 +295,7 @@ Test(mutex, ALL_relock_of_an_error_checking_mutex)
 {
 	EACH_VARIANT(v, ALL) {
 		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
-		vez_mutex_t m = make(fairness(v) | VEZ_ERRORCHECK);
+		vez_mutex_t m = make_mutex(fairness(v) | VEZ_ERRORCHECK);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		EXPECT_EQ(lock_as(v->form, &m, 0, &token), EDEADLK);
 		EXPECT_EQ(lock_expired(&m), EDEADLK);
@@ -329,8 +312,8 @@ Test(mutex, ALL_relock_of_an_error_checking_mutex)
 Test(mutex, LCK_17_unlock_by_who_does_not_own_it)
 {
 	EACH_VARIANT(v, ALL) {
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(fairness(v) | kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			EXPECT_EQ(vez_mutex_unlock(&m), EPERM);
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
 			struct locker a = LOCKER(&m, v->form);
@@ -358,7 +341,7 @@ Test(mutex, ALL_an_owner_that_exits_leaves_it_locked)
 {
 	EACH_VARIANT(v, ONE_FORM) {
 		for (int i = 1; i < 3; i++) {
-			vez_mutex_t m = make(fairness(v) | kinds[i]);
+			vez_mutex_t m = make_mutex(fairness(v) | mutex_kinds[i]);
 			EXPECT_EQ(elsewhere(lock_for_ever, &m), 0);
 			for (int later = 0; later < 10; later++) {
 				EXPECT_EQ(elsewhere(holds_of, &m), 0);
@@ -378,9 +361,9 @@ Test(mutex, ALL_an_owner_that_exits_leaves_it_locked)
 Test(mutex, LCK_07_LCK_08_fire_ends_a_queued_lock)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
-		EACH_KIND(kind) {
+		EACH_MUTEX_KIND(kind) {
 			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
-			vez_mutex_t m = make(fairness(v) | kind);
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			EXPECT_EQ(lock_as(v->form, &m, 0, &token), 0);
 			struct locker a = LOCKER(&m, v->form);
 			lock_start(&a);
@@ -402,9 +385,9 @@ Test(mutex, LCK_07_LCK_08_fire_ends_a_queued_lock)
 Test(mutex, LCK_19_A02_a_fired_token_wins)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
-		EACH_KIND(kind) {
+		EACH_MUTEX_KIND(kind) {
 			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
-			vez_mutex_t m = make(fairness(v) | kind);
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			vez_cancel_fire(&token);
 			EXPECT_EQ(lock_as(v->form, &m, 0, &token), ECANCELED);
 			EXPECT_EQ(vez_mutex_lock_until(&m, VEZ_NOW, &token), ECANCELED);
@@ -426,15 +409,15 @@ Test(mutex, LCK_19_A02_a_fired_token_wins)
 Test(mutex, LCK_20_ALL_05_who_names_no_token_keeps_waiting)
 {
 	EACH_VARIANT(v, WITHOUT_TOKEN) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		struct locker a = LOCKER(&m, v->form);
 		lock_start(&a);
-		vez_cancel_fire(&a.own);
+		vez_cancel_fire(a.self);
 		EXPECT(lock_blocked(&a));
+		EXPECT(vez_cancel_fired(a.self));
 		EXPECT_EQ(vez_mutex_unlock(&m), 0);
 		EXPECT_EQ(lock_join(&a), 0);
-		EXPECT(vez_cancel_fired(&a.own));
 		EXPECT_QUIET(&m);
 	}
 }
@@ -445,7 +428,7 @@ Test(mutex, LCK_20_ALL_05_who_names_no_token_keeps_waiting)
 Test(mutex, LCK_11_the_queue_as_seen_from_outside)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		EXPECT_EQ(vez_mutex_waiters(&m), 0);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		EXPECT_EQ(vez_mutex_waiters(&m), 0);
@@ -479,7 +462,7 @@ Test(mutex, LCK_22_fair_in_the_order_of_arrival)
 {
 	enum { WAITERS = 4 };
 	EACH_VARIANT(v, FIFO_ONLY) {
-		vez_mutex_t m = make(VEZ_FAIR);
+		vez_mutex_t m = make_mutex(VEZ_FAIR);
 		struct locker a[WAITERS];
 		unsigned turns = 0;
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
@@ -514,8 +497,8 @@ static const struct vez__ops *ops_of(vez_mutex_t *m)
 Test(mutex, LCK_23_ALL_07_free_while_another_thread_is_inside)
 {
 	EACH_VARIANT(v, ALL) {
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(fairness(v) | kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
 			struct locker a = LOCKER(&m, v->form);
 			lock_start(&a);
@@ -541,8 +524,8 @@ Test(mutex, LCK_23_ALL_07_free_while_another_thread_is_inside)
 Test(mutex, ALL_07_nobody_queued_and_another_thread_inside)
 {
 	EACH_VARIANT(v, ONE_FORM) {
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(fairness(v) | kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			vez_monitor_enter(&m.monitor_);
 			EXPECT_EQ(vez_mutex_trylock(&m), 0);
 			EXPECT_EQ(vez_mutex_waiters(&m), 0);
@@ -564,7 +547,7 @@ Test(mutex, ALL_08_an_unlock_wakes_the_head_and_nobody_else)
 	EACH_VARIANT(v, ALL) {
 		if (v->fault != FAULT_NONE && v->fault != FAULT_LATE)
 			continue;
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		struct locker a[WAITERS];
 		uintptr_t word[WAITERS];
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
@@ -598,8 +581,8 @@ Test(mutex, D01_who_overtakes_does_not_lose_the_one_who_was_told)
 	EACH_VARIANT(v, ALL) {
 		if (!v->flags)
 			continue;
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(kind);
 			struct locker a = LOCKER(&m, v->form), b = a;
 			inject_clock(NOON);
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
@@ -646,8 +629,8 @@ Test(mutex, ALL_the_first_is_passed_over_for_a_millisecond)
 	EACH_VARIANT(v, ALL) {
 		if (!v->flags)
 			continue;
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(kind);
 			struct locker a = LOCKER(&m, v->form), b = a;
 			inject_clock(NOON);
 			a.deadline = b.deadline = NOON + 3600000 * MS;
@@ -690,7 +673,7 @@ Test(mutex, ALL_a_head_that_gives_up_takes_its_claim_along)
 	EACH_VARIANT(v, WITH_TOKEN) {
 		if (!v->flags)
 			continue;
-		vez_mutex_t m = make(0);
+		vez_mutex_t m = make_mutex(0);
 		struct locker a = LOCKER(&m, v->form), b = LOCKER(&m, UNTIMED);
 		inject_clock(NOON);
 		a.deadline = NOON + 3600000 * MS;
@@ -725,8 +708,8 @@ Test(mutex, ALL_a_head_that_gives_up_takes_its_claim_along)
 Test(mutex, ALL_destroy_in_use_is_refused)
 {
 	EACH_VARIANT(v, ALL) {
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(fairness(v) | kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
 			for (int i = 0; i < 3; i++)
 				EXPECT_EQ(vez_mutex_destroy(&m), EBUSY);
@@ -830,7 +813,7 @@ static void wake_at_last(struct giver *g)
 Test(mutex, A06_the_wake_comes_after_the_end_of_the_object)
 {
 	EACH_VARIANT(v, ALL) {
-		EACH_KIND(kind) {
+		EACH_MUTEX_KIND(kind) {
 			vez_mutex_t *m = guard_new(sizeof *m);
 			EXPECT_EQ(vez_mutex_init(m, fairness(v) | kind), 0);
 			struct locker a = LOCKER(m, v->form);
@@ -896,7 +879,7 @@ Test(mutex, A06_destroyed_and_unmapped_by_who_was_let_in)
 	sem_init(&u.went, 0, 0);
 	thread_start(&u.thread, own_and_unlock, &u);
 	for (int round = 0; round < ROUNDS; round++) {
-		EXPECT_EQ(vez_mutex_init(m, (round & 2 ? VEZ_FAIR : 0) | kinds[round % 3]), 0);
+		EXPECT_EQ(vez_mutex_init(m, (round & 2 ? VEZ_FAIR : 0) | mutex_kinds[round % 3]), 0);
 		sem_post(&u.go);
 		wait_for(&u.went);
 		EXPECT_EQ(take_somehow(m, round & 1), 0);
@@ -928,8 +911,8 @@ static void expect_either(vez_mutex_t *m, struct locker *a, int else_rc, struct 
 Test(mutex, A10_B03_let_in_and_then_cancelled_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
-		EACH_KIND(kind) {
-			vez_mutex_t m = make(fairness(v) | kind);
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			struct locker a = LOCKER(&m, v->form), b = LOCKER(&m, UNTIMED);
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
 			lock_start(&a);
@@ -954,7 +937,7 @@ Test(mutex, A10_B03_let_in_and_then_cancelled_before_it_ran)
 Test(mutex, A10_cancelled_and_then_unlocked_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		struct locker a = LOCKER(&m, v->form), b = LOCKER(&m, UNTIMED);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		lock_start(&a);
@@ -976,7 +959,7 @@ Test(mutex, A10_cancelled_and_then_unlocked_before_it_ran)
 Test(mutex, C04_let_in_after_its_deadline_passed_but_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		struct locker a = LOCKER(&m, v->form), b = LOCKER(&m, UNTIMED);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		inject_clock(NOON);
@@ -997,7 +980,7 @@ Test(mutex, C04_let_in_after_its_deadline_passed_but_before_it_ran)
 Test(mutex, C04_let_in_between_its_deadline_and_its_leaving)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		struct locker a = LOCKER(&m, v->form), b = LOCKER(&m, UNTIMED);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		inject_clock(NOON);
@@ -1024,7 +1007,7 @@ Test(mutex, C04_let_in_between_its_deadline_and_its_leaving)
 Test(mutex, F02_a_head_that_leaves_while_the_mutex_is_free)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		struct locker a = LOCKER(&m, v->form), b = LOCKER(&m, UNTIMED);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		lock_start(&a);
@@ -1050,7 +1033,7 @@ Test(mutex, ALL_04_let_in_and_timed_out_in_the_same_instant)
 {
 	int had = 0, had_not = 0;
 	for (int round = 0; round < 600; round++) {
-		vez_mutex_t m = make((round & 1 ? VEZ_FAIR : 0) | kinds[round % 3]);
+		vez_mutex_t m = make_mutex((round & 1 ? VEZ_FAIR : 0) | mutex_kinds[round % 3]);
 		struct giver g = { .mutex = &m };
 		hold_start(&g);
 		vez_deadline_t limit = vez_after_us(150);
@@ -1073,7 +1056,7 @@ Test(mutex, ALL_04_let_in_and_timed_out_in_the_same_instant)
 Test(mutex, TOK_13_cancel_and_unlock_race)
 {
 	for (int round = 0; round < 600; round++) {
-		vez_mutex_t m = make((round & 1 ? VEZ_FAIR : 0) | kinds[round % 3]);
+		vez_mutex_t m = make_mutex((round & 1 ? VEZ_FAIR : 0) | mutex_kinds[round % 3]);
 		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 		struct giver g = { .mutex = &m, .token = &token };
 		struct locker b = LOCKER(&m, UNTIMED);
@@ -1112,7 +1095,7 @@ static void lock_then_next(void *arg)
 Test(mutex, I03_who_was_let_in_queues_elsewhere_before_its_wake)
 {
 	EACH_VARIANT(v, ALL) {
-		vez_mutex_t m = make(fairness(v)), n = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v)), n = make_mutex(fairness(v));
 		struct hopper h = { .locker = LOCKER(&m, v->form), .next = &n };
 		struct giver g = { .mutex = &m, .stops = true };
 		hold_start(&g);
@@ -1138,13 +1121,13 @@ Test(mutex, I03_who_was_let_in_queues_elsewhere_before_its_wake)
 Test(mutex, H02_ALL_01_deadlines_that_have_passed)
 {
 	EACH_VARIANT(v, ONE_FORM) {
-		EACH_KIND(kind) {
+		EACH_MUTEX_KIND(kind) {
 			int64_t now = real_now();
 			const vez_deadline_t years_ago = now - INT64_C(315360000) * 1000 * MS;
 			const vez_deadline_t past[] = { 0, 1, -1, VEZ_NOW, now - 1, years_ago };
 			for (unsigned i = 0; i < sizeof past / sizeof past[0]; i++) {
 				vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
-				vez_mutex_t m = make(fairness(v) | kind);
+				vez_mutex_t m = make_mutex(fairness(v) | kind);
 				EXPECT_EQ(vez_mutex_lock_until(&m, past[i], &token), 0);
 				struct giver o = { .mutex = &m };
 				EXPECT_EQ(elsewhere(lock_expired, o.mutex), ETIMEDOUT);
@@ -1161,7 +1144,7 @@ Test(mutex, H02_ALL_01_deadlines_that_have_passed)
 Test(mutex, ALL_timed_out_and_nothing_changed)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		struct locker a = LOCKER(&m, v->form);
 		a.deadline = vez_after_ms(3);
@@ -1186,7 +1169,7 @@ Test(mutex, LCK_31_H03_ALL_02_deadlines_too_far_to_count)
 	};
 	EACH_VARIANT(v, WITH_DEADLINE) {
 		for (unsigned i = 0; i < sizeof ahead / sizeof ahead[0]; i++) {
-			vez_mutex_t m = make(fairness(v));
+			vez_mutex_t m = make_mutex(fairness(v));
 			EXPECT_EQ(vez_mutex_lock(&m), 0);
 			struct locker a = LOCKER(&m, v->form);
 			a.deadline = ahead[i];
@@ -1203,7 +1186,7 @@ Test(mutex, LCK_31_H03_ALL_02_deadlines_too_far_to_count)
 Test(mutex, H03_timed_out_only_if_the_clock_says_so)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
-		vez_mutex_t m = make(fairness(v));
+		vez_mutex_t m = make_mutex(fairness(v));
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		inject_reset(FAULT_TIMEDOUT);
 		inject_clock(NOON);
@@ -1249,7 +1232,7 @@ Test(mutex, A15_signals_neither_end_nor_stretch_a_wait)
 		action.sa_handler = do_nothing;
 		action.sa_flags = i % 2 ? SA_RESTART : 0;
 		sigaction(SIGUSR1, &action, NULL);
-		vez_mutex_t m = make(i < 2 ? 0 : VEZ_FAIR);
+		vez_mutex_t m = make_mutex(i < 2 ? 0 : VEZ_FAIR);
 		struct locker untimed = LOCKER(&m, UNTIMED), timed = LOCKER(&m, FAR);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
 		lock_start(&untimed);
@@ -1271,51 +1254,31 @@ Test(mutex, A15_signals_neither_end_nor_stretch_a_wait)
 
 /* ---- processor time ---- */
 
-struct billed {
-	struct thread thread;
-	vez_mutex_t *mutex;
-	int rc;
-	int64_t bill;
-};
-
-static int64_t own_cpu_ns(void)
+static int lock_and_unlock(void *m)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+	int rc = vez_mutex_lock(m);
+	return rc ? rc : vez_mutex_unlock(m);
 }
 
-static void lock_billed(void *arg)
+static size_t waiters(const void *m)
 {
-	struct billed *b = arg;
-	int64_t before = own_cpu_ns();
-	b->rc = vez_mutex_lock(b->mutex);
-	b->bill = own_cpu_ns() - before;
-	b->rc |= vez_mutex_unlock(b->mutex);
+	return vez_mutex_waiters(m);
+}
+
+static void unlock_once(void *m, unsigned all)
+{
+	(void)all; /* each unlocks for the next one */
+	EXPECT_EQ(vez_mutex_unlock(m), 0);
 }
 
 /* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
 Test(mutex, K01_who_waits_on_one_processor_costs_nothing)
 {
-	thread_pin_to_one_cpu();
+	static const struct billable lock = { lock_and_unlock, waiters, unlock_once };
 	for (unsigned flags = 0; flags <= VEZ_FAIR; flags += VEZ_FAIR) {
-		enum { WAITERS = 8 };
-		vez_mutex_t m = make(flags);
-		struct billed b[WAITERS];
+		vez_mutex_t m = make_mutex(flags);
 		EXPECT_EQ(vez_mutex_lock(&m), 0);
-		for (int i = 0; i < WAITERS; i++) {
-			b[i] = (struct billed){ .mutex = &m, .rc = -1 };
-			thread_start(&b[i].thread, lock_billed, &b[i]);
-		}
-		UNTIL(vez_mutex_waiters(&m) == WAITERS);
-		for (int64_t end = real_now() + 30 * MS; real_now() < end;)
-			;
-		EXPECT_EQ(vez_mutex_unlock(&m), 0);
-		for (int i = 0; i < WAITERS; i++) {
-			thread_join(&b[i].thread);
-			EXPECT_EQ(b[i].rc, 0);
-			EXPECT(b[i].bill < MS);
-		}
+		check_waits_cost_nothing(&lock, &m);
 		EXPECT_QUIET(&m);
 	}
 }
@@ -1359,8 +1322,8 @@ Test(mutex, ALL_10_fork)
 	EACH_VARIANT(v, ALL) {
 		if (v->fault != FAULT_NONE && v->form != UNTIMED)
 			continue;
-		EACH_KIND(kind) {
-			vez_mutex_t held = make(fairness(v) | kind), busy = make(fairness(v));
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t held = make_mutex(fairness(v) | kind), busy = make_mutex(fairness(v));
 			EXPECT_EQ(vez_mutex_lock(&held), 0);
 			EXPECT_EQ(vez_mutex_lock(&busy), 0);
 			struct locker a = LOCKER(&busy, v->form);
@@ -1445,8 +1408,8 @@ Test(mutex, LCK_25_all_but_two_are_cancelled)
 {
 	static const enum form forms[] = { TOKEN_FAR, UNTIMED, TOKEN_FAR, TOKEN, TOKEN_FAR, TOKEN_FAR };
 	for (int i = 0; i < 12; i++) {
-		unsigned kind = kinds[i % 3];
-		vez_mutex_t m = make((i & 1 ? VEZ_FAIR : 0) | kind);
+		unsigned kind = mutex_kinds[i % 3];
+		vez_mutex_t m = make_mutex((i & 1 ? VEZ_FAIR : 0) | kind);
 		EXPECT_EQ(count_all(&m, kind, forms, 6, i & 1 ? 500 : 4000), plain_counter);
 		EXPECT_QUIET(&m);
 	}
@@ -1457,8 +1420,8 @@ Test(mutex, LCK_26_D01_timeouts_over_and_over)
 {
 	static const enum form forms[] = { FAR, FAR, UNTIMED, FAR };
 	for (int i = 0; i < 6; i++) {
-		unsigned kind = kinds[i % 3];
-		vez_mutex_t m = make((i & 1 ? VEZ_FAIR : 0) | kind);
+		unsigned kind = mutex_kinds[i % 3];
+		vez_mutex_t m = make_mutex((i & 1 ? VEZ_FAIR : 0) | kind);
 		EXPECT_EQ(count_all(&m, kind, forms, 4, i & 1 ? 3000 : 10000), plain_counter);
 		EXPECT_QUIET(&m);
 	}
@@ -1470,9 +1433,9 @@ Test(mutex, D01_nobody_is_left_behind)
 	static const enum form forms[] = { UNTIMED, UNTIMED, TOKEN };
 	for (int cpus = 2; cpus > 0; cpus--) {
 		for (int i = 0; i < 3; i++) {
-			vez_mutex_t m = make(kinds[i]);
+			vez_mutex_t m = make_mutex(mutex_kinds[i]);
 			inject_cpus(cpus);
-			EXPECT_EQ(count_all(&m, kinds[i], forms, 3, 100000), 300000);
+			EXPECT_EQ(count_all(&m, mutex_kinds[i], forms, 3, 100000), 300000);
 			EXPECT_EQ(plain_counter, 300000);
 			EXPECT_QUIET(&m);
 		}

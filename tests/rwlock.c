@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -24,6 +25,8 @@ TestSuite(rwlock, .timeout = 120);
 #define MAX VEZ_RWLOCK_MAX_READERS
 #define UNTOUCHED 12345
 #define MS INT64_C(1000000)
+/* A time of day for a clock that the test sets. */
+#define NOON INT64_C(43200000000000)
 
 static const unsigned policies[] = { VEZ_RW_HOARE, VEZ_RW_FIFO, VEZ_RW_READERS };
 static unsigned policy; /* of the lock under test */
@@ -66,6 +69,7 @@ struct call {
 	enum form form;
 	vez_deadline_t deadline; /* of the forms with one; 0: an hour ahead */
 	vez_cancel_t token;
+	vez_cancel_t *self;      /* its thread's token, which no form names */
 	int rc;
 	int errno_after;
 };
@@ -87,6 +91,7 @@ static int call(enum kind kind, enum form form, vez_rwlock_t *l, vez_deadline_t 
 static void run(void *arg)
 {
 	struct call *c = arg;
+	c->self = vez_cancel_self();
 	errno = UNTOUCHED;
 	c->rc = call(c->kind, c->form, c->lock, c->deadline, &c->token);
 	c->errno_after = errno;
@@ -357,6 +362,133 @@ Test(rwlock, RW_25_RW_26_timed_out_and_nothing_changed)
 	}
 }
 
+/* What each kind of call has to wait for: a writer; for an upgrade, another reader. */
+static void hold_back(enum kind kind, vez_rwlock_t *l)
+{
+	EXPECT_EQ(kind == UP ? vez_rwlock_rdlock(l) : vez_rwlock_wrlock(l), 0);
+	if (kind == UP)
+		EXPECT_EQ(vez_rwlock_rdlock(l), 0);
+}
+
+static void let_go(enum kind kind, vez_rwlock_t *l)
+{
+	EXPECT_EQ(kind == UP ? vez_rwlock_rdunlock(l) : vez_rwlock_wrunlock(l), 0);
+}
+
+/* What is held after the call was let go and has been given back, or has failed. */
+static void clear(enum kind kind, vez_rwlock_t *l)
+{
+	if (kind == UP)
+		EXPECT_EQ(vez_rwlock_rdunlock(l), 0);
+}
+
+/* Seen to fail: a wait without a token that takes the thread's own. */
+Test(rwlock, ALL_05_who_names_no_token_keeps_waiting)
+{
+	EACH_VARIANT(v, FIFO_ONLY | WITHOUT_TOKEN) EACH_POLICY
+		for (enum kind kind = RD; kind <= UP; kind++) {
+			vez_rwlock_t l = make();
+			struct call c = CALL(&l, kind, v->form);
+			hold_back(kind, &l);
+			start_queued(&c);
+			vez_cancel_fire(c.self);
+			EXPECT(blocked(&c));
+			EXPECT(vez_cancel_fired(c.self));
+			let_go(kind, &l);
+			EXPECT_EQ(join(&c), 0);
+			EXPECT_EQ(unlock(kind, &l), 0);
+			clear(kind, &l);
+			EXPECT_FREE(&l);
+		}
+}
+
+static void do_nothing(int signo)
+{
+	(void)signo;
+}
+
+static void pester(struct thread *t, int64_t until)
+{
+	while (!thread_done(t) && real_now() < until) {
+		pthread_kill(t->id, SIGUSR1);
+		sched_yield();
+	}
+}
+
+/* Seen to fail: a wait that ends when a signal comes. */
+Test(rwlock, A15_signals_neither_end_nor_stretch_a_wait)
+{
+	struct sigaction action = { .sa_handler = do_nothing };
+	sigaction(SIGUSR1, &action, NULL);
+	policy = VEZ_RW_HOARE;
+	for (enum kind kind = RD; kind <= UP; kind++) {
+		vez_rwlock_t l = make();
+		struct call untimed = CALL(&l, kind, UNTIMED), timed = CALL(&l, kind, FAR);
+		hold_back(kind, &l);
+		timed.deadline = vez_after_ms(20);
+		start(&timed);
+		pester(&timed.thread, INT64_MAX);
+		EXPECT(real_now() >= timed.deadline && real_now() < timed.deadline + 2000 * MS);
+		EXPECT_EQ(join(&timed), ETIMEDOUT);
+		start_queued(&untimed);
+		pester(&untimed.thread, real_now() + 10 * MS);
+		EXPECT(!thread_done(&untimed.thread));
+		let_go(kind, &l);
+		EXPECT_EQ(join(&untimed), 0);
+		EXPECT_EQ(unlock(kind, &l), 0);
+		clear(kind, &l);
+		EXPECT_FREE(&l);
+	}
+}
+
+/* Seen to fail: ETIMEDOUT from the kernel that is believed. */
+Test(rwlock, H03_timed_out_only_if_the_clock_says_so)
+{
+	EACH_VARIANT(v, FIFO_ONLY | WITH_DEADLINE) EACH_POLICY
+		for (enum kind kind = RD; kind <= UP; kind++) {
+			vez_rwlock_t l = make();
+			struct call c = CALL(&l, kind, v->form);
+			hold_back(kind, &l);
+			inject_reset(FAULT_TIMEDOUT);
+			inject_clock(NOON);
+			c.deadline = NOON + 100;
+			start_queued(&c);
+			for (int64_t now = NOON; now < NOON + 100; now += 33) {
+				inject_clock(now);
+				thread_kick(&c.thread);
+				EXPECT(blocked(&c));
+			}
+			inject_clock(NOON + 100);
+			thread_kick(&c.thread);
+			EXPECT_EQ(join(&c), ETIMEDOUT);
+			inject_clock(0);
+			let_go(kind, &l);
+			clear(kind, &l);
+			EXPECT_FREE(&l);
+		}
+}
+
+/* Nobody is queued, and another thread is inside. Seen to fail: try or unlock that asks for the monitor. */
+Test(rwlock, ALL_07_nobody_queued_and_another_thread_inside)
+{
+	EACH_POLICY {
+		vez_rwlock_t l = make();
+		vez_monitor_enter(&l.monitor_);
+		EXPECT_EQ(vez_rwlock_waiters(&l), 0);
+		EXPECT_EQ(vez_rwlock_tryrdlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_trywrlock(&l), EBUSY);
+		EXPECT_EQ(vez_rwlock_rdlock_until(&l, VEZ_NOW, NULL), 0);
+		EXPECT_EQ(vez_rwlock_rdunlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_rdunlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_trywrlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_tryrdlock(&l), EBUSY);
+		EXPECT_EQ(vez_rwlock_wrunlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_waiters(&l), 0);
+		vez_monitor_exit(&l.monitor_);
+		EXPECT_FREE(&l);
+	}
+}
+
 /* Seen to fail: as RW_25. */
 Test(rwlock, RW_07_RW_08_RW_10_RW_28_fire_ends_a_wait)
 {
@@ -364,18 +496,15 @@ Test(rwlock, RW_07_RW_08_RW_10_RW_28_fire_ends_a_wait)
 		vez_rwlock_t l = make();
 		for (enum kind kind = RD; kind <= UP; kind++) {
 			struct call c = CALL(&l, kind, v->form);
-			EXPECT_EQ(kind == UP ? vez_rwlock_rdlock(&l) : vez_rwlock_wrlock(&l), 0);
-			if (kind == UP)
-				EXPECT_EQ(vez_rwlock_rdlock(&l), 0);
+			hold_back(kind, &l);
 			start_queued(&c);
 			EXPECT(blocked(&c));
 			vez_cancel_fire(&c.token);
 			EXPECT_EQ(vez_rwlock_waiters(&l), 0);
 			EXPECT_EQ(join(&c), ECANCELED);
 			EXPECT(vez_cancel_fired(&c.token));
-			EXPECT_EQ(kind == UP ? vez_rwlock_rdunlock(&l) : vez_rwlock_wrunlock(&l), 0);
-			if (kind == UP)
-				EXPECT_EQ(vez_rwlock_rdunlock(&l), 0);
+			let_go(kind, &l);
+			clear(kind, &l);
 		}
 		EXPECT_FREE(&l);
 	}
@@ -874,22 +1003,19 @@ Test(rwlock, A10_C04_a_grant_that_came_first_stands)
 	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) EACH_POLICY
 		for (enum kind kind = RD; kind <= UP; kind++) {
 			vez_rwlock_t l = make();
-			EXPECT_EQ(kind == UP ? vez_rwlock_rdlock(&l) : vez_rwlock_wrlock(&l), 0);
-			if (kind == UP)
-				EXPECT_EQ(vez_rwlock_rdlock(&l), 0);
+			hold_back(kind, &l);
 			struct call c = CALL(&l, kind, v->form), next = CALL(&l, WR, UNTIMED);
 			start_queued(&c);
 			start_queued(&next);
 			EXPECT(blocked(&c));
 			thread_freeze(&c.thread);
-			EXPECT_EQ(kind == UP ? vez_rwlock_rdunlock(&l) : vez_rwlock_wrunlock(&l), 0);
+			let_go(kind, &l);
 			vez_cancel_fire(&c.token);
 			thread_thaw(&c.thread);
 			EXPECT_EQ(join(&c), 0);
 			EXPECT(blocked(&next));
 			EXPECT_EQ(unlock(kind, &l), 0);
-			if (kind == UP)
-				EXPECT_EQ(vez_rwlock_rdunlock(&l), 0);
+			clear(kind, &l);
 			EXPECT_EQ(join(&next), 0);
 			EXPECT_EQ(vez_rwlock_wrunlock(&l), 0);
 			EXPECT_FREE(&l);

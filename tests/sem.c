@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "acquire.h"
+#include "bill.h"
 #include "guard.h"
 #include "sync/engine.h"
 
@@ -1684,50 +1685,28 @@ Test(sem, H04_the_clock_is_monotonic_and_the_time_absolute)
 
 /* ---- processor time ---- */
 
-struct billed {
-	struct thread thread;
-	vez_sem_t *sem;
-	int rc;
-	int64_t bill;
-};
-
-static int64_t own_cpu_ns(void)
+static int acquire_one(void *s)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+	return vez_sem_acquire(s, 1);
 }
 
-static void acquire_billed(void *arg)
+static size_t waiters(const void *s)
 {
-	struct billed *b = arg;
-	int64_t before = own_cpu_ns();
-	b->rc = vez_sem_acquire(b->sem, 1);
-	b->bill = own_cpu_ns() - before;
+	return vez_sem_waiters(s);
+}
+
+static void release_all(void *s, unsigned all)
+{
+	EXPECT_EQ(vez_sem_release(s, all), 0);
 }
 
 /* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
 Test(sem, K01_who_waits_on_one_processor_costs_nothing)
 {
-	thread_pin_to_one_cpu();
+	static const struct billable acquire = { acquire_one, waiters, release_all };
 	for (unsigned flags = 0; flags <= VEZ_BARGING; flags++) {
-		enum { WAITERS = 8 };
 		vez_sem_t s = make(0, 0, flags);
-		struct billed b[WAITERS];
-		for (int i = 0; i < WAITERS; i++) {
-			b[i] = (struct billed){ .sem = &s, .rc = -1 };
-			thread_start(&b[i].thread, acquire_billed, &b[i]);
-		}
-		UNTIL(vez_sem_waiters(&s) == WAITERS)
-			;
-		for (int64_t end = real_now() + 30 * MS; real_now() < end;)
-			;
-		EXPECT_EQ(vez_sem_release(&s, WAITERS), 0);
-		for (int i = 0; i < WAITERS; i++) {
-			thread_join(&b[i].thread);
-			EXPECT_EQ(b[i].rc, 0);
-			EXPECT(b[i].bill < MS);
-		}
+		check_waits_cost_nothing(&acquire, &s);
 		EXPECT_QUIET(&s, 0);
 	}
 }

@@ -3,6 +3,7 @@
 #include "variant.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <vez.h>
 
 static const char *const form_names[FORMS] = {
@@ -59,4 +60,19 @@ bool variant_next(struct variant *v, bool *begun, unsigned which)
 	snprintf(text, sizeof text, "%s, %s, %s", form_names[v->form], v->flags ? "barging" : "FIFO",
 		 fault_names[v->fault]);
 	return true;
+}
+
+const unsigned mutex_kinds[3] = { 0, VEZ_RECURSIVE, VEZ_ERRORCHECK };
+
+unsigned fairness(const struct variant *v)
+{
+	return v->flags ? 0 : VEZ_FAIR;
+}
+
+vez_mutex_t make_mutex(unsigned flags)
+{
+	vez_mutex_t m;
+	memset(&m, 0xa5, sizeof m);
+	EXPECT_EQ(vez_mutex_init(&m, flags), 0);
+	return m;
 }

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <stdbool.h>
+#include <vez/mutex.h>
 
 #include "inject.h"
 
@@ -48,6 +49,18 @@ const char *variant_text(void);
 	for (struct { struct variant at; bool begun; } each_ = { { 0 }, false }; \
 	     variant_next(&each_.at, &each_.begun, (which));) \
 		for (const struct variant *var = &each_.at; var; var = NULL)
+
+/* ---- a mutex: the variant called FIFO is VEZ_FAIR, the one called barging the default ---- */
+
+unsigned fairness(const struct variant *v);
+/* With these flags, where no byte was zero before. */
+vez_mutex_t make_mutex(unsigned flags);
+
+extern const unsigned mutex_kinds[3];
+
+#define EACH_MUTEX_KIND(kind) \
+	for (const unsigned *at_ = mutex_kinds; at_ < mutex_kinds + 3; at_++) \
+		for (unsigned once_ = 1, kind = *at_; once_; once_ = 0)
 
 #define EXPECT(condition) cr_assert((condition), "%s [%s]", #condition, variant_text())
 

@@ -56,6 +56,7 @@ int wait_as(enum form form, const struct waitable *on, void *object, vez_cancel_
 static void run(void *arg)
 {
 	struct waiter *w = arg;
+	w->self = vez_cancel_self();
 	errno = UNTOUCHED;
 	w->rc = call(w, w->token ? w->token : &w->own);
 	w->errno_after = errno;
@@ -173,11 +174,11 @@ void check_no_token_no_cancel(const struct waitable *on)
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
 		waiter_start(&w);
-		vez_cancel_fire(&w.own);
+		vez_cancel_fire(w.self);
 		EXPECT(waiter_blocked(&w));
+		EXPECT(vez_cancel_fired(w.self));
 		EXPECT_EQ(on->let_go(&o), 0);
 		EXPECT_EQ(waiter_join(&w), 0);
-		EXPECT(vez_cancel_fired(&w.own));
 		EXPECT_EMPTY(on, &o);
 	}
 }

@@ -31,6 +31,7 @@ struct waiter {
 	vez_deadline_t deadline;  /* of the forms with one; 0: an hour ahead */
 	vez_cancel_t *token;      /* of the forms with one; NULL: own */
 	vez_cancel_t own;
+	vez_cancel_t *self;       /* its thread's token, which no form names */
 	int rc;
 	uint32_t index;
 	int errno_after;

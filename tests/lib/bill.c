@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Waits, and their processor time. */
+#include "bill.h"
+
+#include <time.h>
+
+#include "thread.h"
+#include "variant.h"
+
+#define MS INT64_C(1000000)
+
+struct billed {
+	struct thread thread;
+	const struct billable *on;
+	void *object;
+	int rc;
+	int64_t bill;
+};
+
+static int64_t own_cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+static void wait_billed(void *arg)
+{
+	struct billed *b = arg;
+	int64_t before = own_cpu_ns();
+	b->rc = b->on->wait(b->object);
+	b->bill = own_cpu_ns() - before;
+}
+
+void burn(void)
+{
+	for (int64_t end = real_now() + 30 * MS; real_now() < end;)
+		;
+}
+
+void check_waits_cost_nothing(const struct billable *on, void *object)
+{
+	enum { WAITERS = 8 };
+	struct billed b[WAITERS];
+	thread_pin_to_one_cpu();
+	for (int i = 0; i < WAITERS; i++) {
+		b[i] = (struct billed){ .on = on, .object = object, .rc = -1 };
+		thread_start(&b[i].thread, wait_billed, &b[i]);
+	}
+	UNTIL(on->waiters(object) == WAITERS);
+	burn();
+	on->let_go(object, WAITERS);
+	for (int i = 0; i < WAITERS; i++) {
+		thread_join(&b[i].thread);
+		EXPECT_EQ(b[i].rc, 0);
+		EXPECT(b[i].bill < MS);
+	}
+}
