@@ -21,7 +21,8 @@ union object {
 	vez_barrier_t barrier;
 	vez_event_t event;
 	vez_latch_t latch;
-	vez_queue_t queue; /* the biggest */
+	vez_queue_t queue;
+	vez_rwlock_t rwlock;
 };
 
 static vez_deadline_t far(void)
