@@ -44,15 +44,22 @@ struct cell {
 	uintptr_t key;
 	unsigned generation;
 	bool saved;                     /* its value before this schedule is kept */
-	uint64_t history;               /* what led to its value: changed by every write step */
+	uint8_t users;                  /* threads that were here: only their entries of last are set */
+	uint64_t atomic;                /* its bits that a step has written */
+	uint64_t mark;                  /* their value and what an acquire learns, as memory_key has it; 0: no step wrote it */
 	uint32_t released[THREADS];     /* what an acquire of it learns */
 	struct last last[THREADS][ACCESS_KINDS];
 };
 
+/* A hash of all that steps have written. */
+extern uint64_t memory_key;
 struct cell *cell_at(uintptr_t address);
+/* A step has written there, and what it releases is known. */
+void wrote(struct cell *c, uintptr_t address, unsigned size);
 void memory_reset(void);
 /* Called wherever the current thread is seen: what others did to its stack above here must be ordered before. */
 void visits_check(uintptr_t stack_end);
+uint64_t clock_key(const uint32_t *clock);
 void join_clock(uint32_t *into, const uint32_t *from);
 void touch(uintptr_t address, unsigned size, enum access kind, struct place at);
 void acquire_cell(struct cell *c);
@@ -76,7 +83,7 @@ struct delayed {
 
 struct look {
 	struct cell *cell;
-	uint64_t history;
+	uint64_t mark;
 };
 
 /* Another thread was here, on this thread's stack. */
@@ -96,6 +103,9 @@ struct thread {
 	void (*body)(void);
 	uint32_t clock[THREADS];
 	uint64_t history;
+	uint64_t rested_in, rested_history; /* what it last went to wait for, and its history then */
+	bool stirred;         /* since then it came out of its waiting loop, or did what others may see */
+	unsigned futex_calls; /* functions of src/futex that it is in */
 	uint32_t *word;       /* asleep: on what, until when, since when */
 	vez_deadline_t deadline;
 	unsigned since;
@@ -126,6 +136,8 @@ enum ending { PASSED, FAILED, PRUNED };
 enum ending run_schedule(void);
 /* The scheduler may switch here. */
 void point(void);
+/* self goes to wait for that. A loop that only looked and waits again is where it was. */
+void rest(uint64_t what);
 /* self waits for what its state says; returns when it is ready and chosen. */
 void block(void);
 /* Ends the schedule, from inside a simulated thread. */
@@ -154,8 +166,12 @@ struct option {
 
 #define OPTIONS_MOST 32
 
-/* One of several ways to go on. key: the state it is asked in, 0: not to be compared. */
-unsigned decide(const struct option *options, unsigned n, uint64_t key);
+/* At each step: the state, and the thread that could go on, or 0. Ends the schedule if all that can follow is known. */
+void search_passes(uint64_t key, unsigned runs);
+/* Whether another schedule has come this way: then it was judged. */
+bool search_repeats(void);
+/* One of several ways to go on. */
+unsigned decide(const struct option *options, unsigned n);
 /* One of n, each but the first costing that many faults. */
 unsigned decide_plain(unsigned n, unsigned faults);
 

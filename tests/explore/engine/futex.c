@@ -18,11 +18,6 @@
 static const struct x__site wait_site = { "futex", "wait", "word", "kernel", 0, __ATOMIC_RELAXED };
 static const struct x__site wake_op_site = { "futex", "wake_op", "second", "kernel", 0, __ATOMIC_ACQ_REL };
 
-static struct cell *queue_cell(const uint32_t *word)
-{
-	return cell_at(~(uintptr_t)word);
-}
-
 int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
 {
 	(void)shared;
@@ -30,18 +25,16 @@ int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadli
 	point();
 	flush_all(SELF);
 	touch((uintptr_t)word, sizeof *word, ATOMIC_READ, (struct place){ &wait_site, 0 });
-	mix_history(cell_at((uintptr_t)word)->history);
+	mix_history(*word);
 	if (*word != expected) {
 		TRACE("wait", NULL, word, 4, "EAGAIN: %#x, not %#x", *word, expected);
 		return EAGAIN;
 	}
-	struct cell *queue = queue_cell(word);
-	mix_history(queue->history);
-	queue->history = self->history;
 	self->word = word;
 	self->deadline = deadline;
 	self->since = step;
 	self->state = ASLEEP;
+	rest(mix(mix((uintptr_t)word, expected), (uint64_t)deadline));
 	TRACE("wait", NULL, word, 4, "sleeps while %#x", expected);
 	block();
 	TRACE("wait", NULL, word, 0, "returns %s", self->rc == 0 ? "0" : self->rc == EINTR ? "EINTR" : "ETIMEDOUT");
@@ -65,12 +58,10 @@ static struct thread *sleeper(const uint32_t *word, unsigned k)
 	return found;
 }
 
-static int wake(uint32_t *word, int count)
+/* How many is not told: that would be one more thing that the caller has seen, and the library does not ask. */
+static void wake(uint32_t *word, int count)
 {
 	int woken = 0;
-	struct cell *queue = queue_cell(word);
-	mix_history(queue->history);
-	queue->history = self->history;
 	for (; woken < count && sleeper(word, 0); woken++) {
 		unsigned n = 0;
 		while (sleeper(word, n))
@@ -81,7 +72,6 @@ static int wake(uint32_t *word, int count)
 	}
 	if (woken == 0)
 		TRACE("wake", NULL, word, 0, "nobody there");
-	return woken;
 }
 
 int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
@@ -90,7 +80,8 @@ int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
 	ENTER();
 	point();
 	flush_all(SELF);
-	return wake(word, count);
+	wake(word, count);
+	return 0;
 }
 
 int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared)
@@ -106,12 +97,12 @@ int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, ui
 	}
 	touch((uintptr_t)second, sizeof *second, ATOMIC_WRITE, (struct place){ &wake_op_site, 0 });
 	struct cell *c = cell_at((uintptr_t)second);
-	mix_history(c->history);
-	c->history = self->history;
 	uint32_t old = *second;
 	*second = value;
+	mix_history(old);
 	acquire_cell(c);
 	release_cell(c, true);
+	wrote(c, (uintptr_t)second, sizeof *second);
 	TRACE("wake_op", NULL, second, 4, "%#x -> %#x", old, value);
 	wake(first, 1);
 	if (old >= threshold)
@@ -123,13 +114,9 @@ int64_t vez__sys_now(void)
 {
 	ENTER();
 	point();
-	struct cell *clock = cell_at((uintptr_t)&now);
-	mix_history(clock->history);
-	if (decide_plain(2, 1) == 1) {
+	if (decide_plain(2, 1) == 1)
 		now += LATE_NS;
-		clock->history = self->history;
-		mix_history(LATE_NS);
-	}
+	mix_history((uint64_t)now);
 	TRACE("clock", NULL, NULL, 0, "%lld", (long long)now);
 	return now;
 }
@@ -141,8 +128,7 @@ int vez__sys_cpus(void)
 
 vez_deadline_t x_soon(void)
 {
-	struct cell *clock = cell_at((uintptr_t)&now);
-	mix_history(clock->history);
+	mix_history((uint64_t)now);
 	return now + SOON_NS;
 }
 

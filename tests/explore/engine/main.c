@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Schedules of a scenario, where the whole is to take well under a minute. */
 #define QUICK_MOST 2000
@@ -16,10 +19,16 @@ extern const struct x_scenario *__stop_x_scenarios[];
 static struct {
 	const char *pattern;
 	const char *replay;
-	long preemptions, faults, schedules;
+	long preemptions, faults, schedules, jobs;
 	uint64_t seed;
 	bool list, quick, stop;
-} options = { "*", NULL, -1, -1, 0, 0, false, false, false };
+} options = { "*", NULL, -1, -1, 0, 1, 0, false, false, false };
+
+/* Shared by all jobs. */
+struct progress {
+	unsigned next;
+	int passed, failed;
+};
 
 static bool number_option(const char *arg, const char *name, long *value)
 {
@@ -49,7 +58,7 @@ static bool parse(const char *arg)
 	}
 	return number_option(arg, "--preemptions=", &options.preemptions) ||
 	       number_option(arg, "--faults=", &options.faults) ||
-	       number_option(arg, "--schedules=", &options.schedules);
+	       number_option(arg, "--schedules=", &options.schedules) || number_option(arg, "--jobs=", &options.jobs);
 }
 
 static unsigned bound_of(const struct x_scenario *s)
@@ -161,32 +170,84 @@ static int by_place(const void *a, const void *b)
 	return files ? files : x->line - y->line;
 }
 
-int main(int argc, char **argv)
+/* Moves those that match to the front, and puts them in order; returns how many. */
+static unsigned choose_scenarios(void)
 {
-	int passed = 0, failed = 0;
+	const struct x_scenario **all = __start_x_scenarios;
+	unsigned n = 0;
+	for (const struct x_scenario **s = all; s < __stop_x_scenarios; s++)
+		if (fnmatch(options.pattern, (*s)->name, 0) == 0) {
+			const struct x_scenario *other = all[n];
+			all[n++] = *s;
+			*s = other;
+		}
+	qsort(all, n, sizeof *all, by_place);
+	return n;
+}
+
+static void work(unsigned n, struct progress *progress)
+{
+	for (unsigned i; (i = __atomic_fetch_add(&progress->next, 1, __ATOMIC_RELAXED)) < n;) {
+		if (options.stop && __atomic_load_n(&progress->failed, __ATOMIC_RELAXED))
+			break;
+		__atomic_fetch_add(explore(__start_x_scenarios[i]) ? &progress->passed : &progress->failed, 1,
+				   __ATOMIC_RELAXED);
+		fflush(stdout);
+	}
+}
+
+/* Each job takes the next scenario. One that dies fails the run. What the library does on fork is no schedule: _Fork. */
+static struct progress explore_all(unsigned n)
+{
+	struct progress *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+	if (shared == MAP_FAILED)
+		abort();
+	if (options.jobs <= 1) {
+		work(n, shared);
+		return *shared;
+	}
+	for (long j = 0; j < options.jobs; j++)
+		if (_Fork() == 0) {
+			work(n, shared);
+			_exit(0);
+		}
+	while (wait(&status) > 0)
+		if (status != 0)
+			shared->failed++;
+	return *shared;
+}
+
+static int run(int argc, char **argv)
+{
+	static char output[1 << 16];
 	for (int i = 1; i < argc; i++)
 		if (!parse(argv[i])) {
 			fprintf(stderr,
 				"usage: %s [--list] [--scenario=PATTERN] [--preemptions=N] [--faults=N] [--schedules=M]\n"
-				"       [--seed=S] [--quick] [--stop] [--replay=STRING]\n",
+				"       [--seed=S] [--quick] [--stop] [--jobs=N] [--replay=STRING]\n",
 				argv[0]);
 			return 2;
 		}
-	qsort(__start_x_scenarios, (size_t)(__stop_x_scenarios - __start_x_scenarios), sizeof *__start_x_scenarios,
-	      by_place);
+	/* Whole lines, whichever job prints them. */
+	setvbuf(stdout, output, _IOFBF, sizeof output);
 	if (options.replay)
 		return replay(options.replay);
-	for (const struct x_scenario **s = __start_x_scenarios; s < __stop_x_scenarios; s++) {
-		if (fnmatch(options.pattern, (*s)->name, 0) != 0)
-			continue;
-		if (options.list)
-			printf("%s\n", (*s)->name);
-		else if (explore(*s))
-			passed++;
-		else if (failed++ == 0 && options.stop)
-			break;
+	unsigned n = choose_scenarios();
+	if (options.list) {
+		for (unsigned i = 0; i < n; i++)
+			printf("%s\n", __start_x_scenarios[i]->name);
+		return 0;
 	}
-	if (!options.list)
-		printf("%d passed, %d failed\n", passed, failed);
-	return failed > 0 || (!options.list && passed == 0);
+	struct progress done = explore_all(n);
+	printf("%d passed, %d failed\n", done.passed, done.failed);
+	return done.failed > 0 || done.passed == 0;
+}
+
+int main(int argc, char **argv)
+{
+	int rc = run(argc, argv);
+	fflush(stdout);
+	/* What the library does when a process ends is no schedule. */
+	_exit(rc);
 }

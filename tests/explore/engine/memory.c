@@ -24,6 +24,7 @@
 
 static struct cell cells[CELLS];
 static unsigned generation;
+uint64_t memory_key;
 static struct range {
 	uintptr_t from, to;
 	struct place at;
@@ -45,6 +46,7 @@ static const char *const kind_names[] = { "plain read", "plain write", "atomic r
 void memory_reset(void)
 {
 	generation++;
+	memory_key = 0;
 	dead_count = 0;
 	while (written_count > 0) {
 		written_count--;
@@ -67,7 +69,7 @@ struct cell *cell_at(uintptr_t address)
 	for (unsigned tried = 0; tried < CELLS; tried++, slot = (slot + 1) % CELLS) {
 		struct cell *c = &cells[slot];
 		if (c->generation != generation) {
-			memset(c, 0, sizeof *c);
+			memset(c, 0, offsetof(struct cell, last));
 			c->generation = generation;
 			c->key = key;
 		}
@@ -84,9 +86,36 @@ void join_clock(uint32_t *into, const uint32_t *from)
 			into[i] = from[i];
 }
 
+uint64_t clock_key(const uint32_t *clock)
+{
+	uint64_t key = 0;
+	for (unsigned i = 0; i < THREADS; i++)
+		key = mix(key, clock[i]);
+	return key;
+}
+
+static void mark_cell(struct cell *c)
+{
+	memory_key -= c->mark;
+	c->mark = mix(mix(c->key, *(const uint64_t *)(c->key << 3) & c->atomic), clock_key(c->released)) | 1;
+	memory_key += c->mark;
+}
+
+void wrote(struct cell *c, uintptr_t address, unsigned size)
+{
+	c->atomic |= ~UINT64_C(0) >> (64 - 8 * size) << (8 * (address & 7));
+	mark_cell(c);
+}
+
 void acquire_cell(struct cell *c)
 {
+	bool learns = false;
+	for (unsigned i = 0; i < THREADS; i++)
+		learns |= c->released[i] > self->clock[i];
+	if (!learns)
+		return;
 	join_clock(self->clock, c->released);
+	mix_history(clock_key(self->clock));
 }
 
 void release_cell(struct cell *c, bool continues)
@@ -135,6 +164,7 @@ static void visit(struct thread *owner, uintptr_t address, enum access kind, str
 			 (unsigned)(owner - threads));
 		report("dead memory", at, (struct place){ 0 }, text);
 	}
+	self->stirred = true;
 	struct visit *v = owner->visits;
 	for (unsigned i = 0; i < owner->visited; i++, v++) {
 		if (v->address == address && v->by == SELF)
@@ -169,28 +199,58 @@ static inline bool conflicts(enum access a, enum access b)
 	return a == PLAIN_WRITE || a == ATOMIC_WRITE || b == PLAIN_WRITE || b == ATOMIC_WRITE;
 }
 
-static void touch_cell(uintptr_t address, uint8_t bytes, enum access kind, struct place at)
+/* Whether that access changes nothing of what self has done to the cell, as others will judge it. */
+static bool known_access(const struct cell *c, uintptr_t address, uint8_t bytes, enum access kind)
 {
-	struct cell *c = cell_at(address);
+	if (kind == ATOMIC_WRITE || (kind == PLAIN_WRITE && address - (uintptr_t)stacks[SELF] >= STACK_SIZE))
+		return false;
+	for (enum access k = kind; k < ACCESS_KINDS; k += ATOMIC_WRITE - ATOMIC_READ) {
+		const struct last *l = &c->last[SELF][k];
+		if (l->clock == self->clock[SELF] && (l->bytes & bytes) == bytes)
+			return true;
+		if (k % 2)
+			break;
+	}
+	return false;
+}
+
+static void check_races(const struct cell *c, uintptr_t address, uint8_t bytes, enum access kind, struct place at)
+{
 	for (unsigned id = 0; id < THREADS; id++) {
-		if (id == SELF)
+		if (id == SELF || !(c->users >> id & 1))
 			continue;
 		for (enum access k = 0; k < ACCESS_KINDS; k++) {
-			struct last *l = &c->last[id][k];
+			const struct last *l = &c->last[id][k];
 			if ((l->bytes & bytes) && l->clock > self->clock[id] && conflicts(k, kind))
 				report_pair("race", address, kind_names[k], id, l->at, kind, at);
 		}
 	}
+}
+
+static void touch_cell(uintptr_t address, uint8_t bytes, enum access kind, struct place at)
+{
+	struct cell *c = cell_at(address);
+	if (!(c->users >> SELF & 1)) {
+		memset(c->last[SELF], 0, sizeof c->last[SELF]);
+		c->users |= (uint8_t)(1u << SELF);
+	}
+	if (c->users != 1u << SELF && !search_repeats())
+		check_races(c, address, bytes, kind, at);
 	if (!c->saved && (kind == PLAIN_WRITE || kind == ATOMIC_WRITE))
 		save_before(c, address);
 	struct last *l = &c->last[SELF][kind];
+	if (!self->stirred && !known_access(c, address, bytes, kind))
+		self->stirred = true;
 	if (l->clock != self->clock[SELF])
 		l->bytes = 0;
 	l->clock = self->clock[SELF];
 	l->bytes |= bytes;
 	l->at = at;
-	if (kind == PLAIN_WRITE)
+	if (kind == PLAIN_WRITE) {
 		memset(c->released, 0, sizeof c->released);
+		if (c->mark)
+			mark_cell(c);
+	}
 }
 
 void touch(uintptr_t address, unsigned size, enum access kind, struct place at)
@@ -293,36 +353,32 @@ void write_word(void *p, unsigned size, uint64_t value)
 	memory_write(p, size, value);
 }
 
-/* A step that only reads: what follows depends on what led to the value. */
-static struct cell *read_step(const void *p, unsigned size, const struct x__site *site)
+/* A step that only reads: what follows depends on the value, and on what an acquire learns (acquire_cell). */
+static struct cell *read_step(const void *p, unsigned size, uint64_t value, const struct x__site *site)
 {
 	touch((uintptr_t)p, size, ATOMIC_READ, (struct place){ site, 0 });
 	struct cell *c = cell_at((uintptr_t)p);
-	mix_history(c->history);
+	mix_history(value);
 	if (self->looking) {
 		if (self->looked == LOOKS_MOST)
 			fail("explorer", "a condition reads too much");
-		self->looks[self->looked++] = (struct look){ c, c->history };
+		self->looks[self->looked++] = (struct look){ c, c->mark };
 	}
 	return c;
 }
 
-/* A step that changes the word, and all that depends on it. */
 static struct cell *write_step(void *p, unsigned size, const struct x__site *site)
 {
 	touch((uintptr_t)p, size, ATOMIC_WRITE, (struct place){ site, 0 });
-	struct cell *c = cell_at((uintptr_t)p);
-	mix_history(c->history);
-	c->history = self->history;
-	return c;
+	return cell_at((uintptr_t)p);
 }
 
 uint64_t x__load(const void *p, unsigned size, const struct x__site *site)
 {
 	ENTER();
 	point();
-	struct cell *c = read_step(p, size, site);
 	uint64_t value = read_word(p, size);
+	struct cell *c = read_step(p, size, value, site);
 	if (acquires(site->order))
 		acquire_cell(c);
 	TRACE("load", site, p, size, "%#jx", (uintmax_t)value);
@@ -335,13 +391,12 @@ void flush_one(unsigned id)
 	struct delayed d = t->buffer[0];
 	memmove(t->buffer, t->buffer + 1, --t->buffered * sizeof d);
 	struct cell *c = cell_at((uintptr_t)d.p);
-	t->history = mix(t->history, c->history);
-	c->history = t->history;
 	memory_write(d.p, d.size, d.value);
 	if (d.releases)
 		memcpy(c->released, d.clock, sizeof d.clock);
 	else
 		memset(c->released, 0, sizeof c->released);
+	wrote(c, (uintptr_t)d.p, d.size);
 	TRACE("visible", d.site, d.p, d.size, "the delayed store of T%u: %#jx", id, (uintmax_t)d.value);
 }
 
@@ -359,7 +414,6 @@ static void store_delayed(void *p, unsigned size, uint64_t value, const struct x
 	*d = (struct delayed){ p, size, value, site, { 0 }, releases(site->order) };
 	memcpy(d->clock, self->clock, sizeof d->clock);
 	touch((uintptr_t)p, size, ATOMIC_WRITE, (struct place){ site, 0 });
-	mix_history((uint64_t)site->line);
 	if (d->releases)
 		self->clock[SELF]++;
 	TRACE("store", site, p, size, "%#jx, delayed", (uintmax_t)value);
@@ -383,14 +437,18 @@ void x__store(void *p, unsigned size, uint64_t value, const struct x__site *site
 		release_cell(c, false);
 	else
 		memset(c->released, 0, sizeof c->released);
+	wrote(c, (uintptr_t)p, size);
 }
 
-static void rmw_order(struct cell *c, int order)
+/* What a read-modify-write that found old and has written means. */
+static void rmw_order(struct cell *c, const void *p, unsigned size, uint64_t old, int order)
 {
+	mix_history(old);
 	if (acquires(order))
 		acquire_cell(c);
 	if (releases(order))
 		release_cell(c, true);
+	wrote(c, (uintptr_t)p, size);
 }
 
 static uint64_t combine(enum x__rmw op, uint64_t old, uint64_t value)
@@ -417,7 +475,7 @@ uint64_t x__rmw(void *p, unsigned size, enum x__rmw op, uint64_t value, const st
 	struct cell *c = write_step(p, size, site);
 	uint64_t old = memory_read(p, size);
 	memory_write(p, size, combine(op, old, value));
-	rmw_order(c, site->order);
+	rmw_order(c, p, size, old, site->order);
 	TRACE(names[op], site, p, size, "%#jx -> %#jx", (uintmax_t)old, (uintmax_t)memory_read(p, size));
 	return old;
 }
@@ -430,14 +488,14 @@ bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const stru
 	uint64_t old = memory_read(p, size);
 	uint64_t wanted = memory_read(expected, size);
 	if (old != wanted) {
-		read_step(p, size, site);
+		read_step(p, size, old, site);
 		memory_write(expected, size, old);
 		TRACE("cas", site, p, size, "fails: %#jx, not %#jx", (uintmax_t)old, (uintmax_t)wanted);
 		return false;
 	}
 	struct cell *c = write_step(p, size, site);
 	memory_write(p, size, desired);
-	rmw_order(c, site->order);
+	rmw_order(c, p, size, old, site->order);
 	TRACE("cas", site, p, size, "%#jx -> %#jx", (uintmax_t)old, (uintmax_t)memory_read(p, size));
 	return true;
 }
@@ -520,6 +578,24 @@ void __tsan_func_entry(void *pc)
 
 void __tsan_func_exit(void)
 {
+	if (self->visited > 0)
+		ENTER();
+}
+
+void x__futex_func_entry(void *pc);
+void x__futex_func_exit(void);
+
+/* The same, of functions in src/futex. */
+void x__futex_func_entry(void *pc)
+{
+	(void)pc;
+	self->futex_calls++;
+}
+
+void x__futex_func_exit(void)
+{
+	if (--self->futex_calls == 0)
+		self->stirred = true;
 	if (self->visited > 0)
 		ENTER();
 }

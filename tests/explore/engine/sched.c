@@ -5,8 +5,8 @@
  * Every thread has a stack of its own and runs on the program's only thread. Before each step it asks which thread goes on
  * (point); the others are switched to directly. A schedule ends when all have finished and check holds, when it failed,
  * or when the search knows its state already.
- * History: for each thread, a hash of the steps it made and of what each depended on; equal histories of all threads mean
- * equal happens-before, hence an equal state (search.c relies on it).
+ * History: for each thread, a hash of what its steps have seen; equal histories of all threads and equal words mean an
+ * equal state (search.c relies on it).
  */
 #include "engine.h"
 
@@ -163,7 +163,7 @@ static bool can_run(const struct thread *t)
 {
 	if (t->state == YIELDED)
 		for (unsigned i = 0; i < t->looked; i++)
-			if (t->looks[i].cell->history != t->looks[i].history)
+			if (t->looks[i].cell->mark != t->looks[i].mark)
 				return true;
 	return t->state == READY;
 }
@@ -187,7 +187,7 @@ static unsigned list_options(struct option *options, unsigned *n)
 			offer(options, n, GO, i, goes_on, 0);
 	for (unsigned i = 1; i < THREADS; i++) {
 		struct thread *t = &threads[i];
-		if (t->signal_due && !t->signal_now && (t->state != READY || t == self))
+		if (t->signal_due && !t->signal_now)
 			offer(options, n, SIGNAL, i, t != self && goes_on, 0);
 		if (t->state == ASLEEP && t->deadline != VEZ_FOREVER)
 			offer(options, n, TIMEOUT, i, goes_on, 0);
@@ -203,52 +203,39 @@ static unsigned list_options(struct option *options, unsigned *n)
 	return regular;
 }
 
+/* What was read of words and of the clock, and learned, is in the histories; what they hold now is not. */
 static uint64_t state_key(void)
 {
-	uint64_t key = mix(SELF, self->state);
+	uint64_t key = mix(memory_key, (uint64_t)now);
 	for (unsigned i = 1; i < THREADS && threads[i].state != UNUSED; i++)
-		key = mix(key, threads[i].history);
+		key = mix(key, threads[i].history + threads[i].buffered);
 	return key ? key : 1;
 }
 
 void ready(struct thread *t, int rc)
 {
-	t->history = mix(t->history, mix(self->history, (uint64_t)rc + 1));
+	t->history = mix(t->history, (uint64_t)rc + 1);
 	t->state = READY;
 	t->rc = rc;
-}
-
-/* The queue of a word is a thing of its own: who sleeps there depends on who came and went before. */
-static void queue_step(struct thread *t)
-{
-	struct cell *c = cell_at(~(uintptr_t)t->word);
-	t->history = mix(t->history, c->history);
-	c->history = t->history;
 }
 
 static void end_sleep(struct thread *t, int rc, const char *how)
 {
 	TRACE(how, NULL, t->word, 0, "T%u stops waiting", (unsigned)(t - threads));
-	queue_step(t);
-	t->history = mix(t->history, (uint64_t)rc + 7);
-	t->state = READY;
-	t->rc = rc;
+	ready(t, rc);
 }
 
 static void expire(struct thread *t)
 {
-	if (now < t->deadline) {
-		struct cell *clock = cell_at((uintptr_t)&now);
+	if (now < t->deadline)
 		now = t->deadline;
-		t->history = mix(t->history, clock->history);
-		clock->history = t->history;
-	}
 	end_sleep(t, ETIMEDOUT, "deadline");
 }
 
 static void handle_signal(void)
 {
-	self->signal_due = false;
+	self->signal_due = self->signal_now = false;
+	self->stirred = true;
 	mix_history(99);
 	TRACE("signal", NULL, NULL, 0, "handler starts");
 	scenario->signal();
@@ -271,7 +258,7 @@ static void take(struct option o)
 		end_sleep(t, EINTR, "EINTR");
 		break;
 	case SIGNAL:
-		t->signal_now = t->state != READY;
+		t->signal_now = true;
 		if (t->state == ASLEEP)
 			end_sleep(t, EINTR, "signal");
 		t->state = READY;
@@ -281,6 +268,18 @@ static void take(struct option o)
 		return;
 	}
 	switch_to(t);
+}
+
+void rest(uint64_t what)
+{
+	uint64_t in = mix(what, clock_key(self->clock));
+	if (in == self->rested_in && !self->stirred) {
+		self->history = self->rested_history;
+		return;
+	}
+	self->rested_in = in;
+	self->rested_history = self->history;
+	self->stirred = false;
 }
 
 static void deadlock(void)
@@ -302,31 +301,37 @@ static void deadlock(void)
 /* Lets the one go on who is chosen; returns when that is self. */
 static void choose(void)
 {
+	enum action action;
 	if (SELF == 0)
 		return;
-	for (;;) {
+	do {
 		struct option options[OPTIONS_MOST];
 		unsigned n;
 		if (++step > STEPS_MOST)
 			fail("livelock", "more than %d steps", STEPS_MOST);
 		if (list_options(options, &n) == 0)
 			deadlock();
-		unsigned chosen = n == 1 ? 0 : decide(options, n, state_key());
-		bool here = options[chosen].who == SELF;
-		enum action action = (enum action)options[chosen].action;
+		search_passes(state_key(), can_run(self) ? SELF : 0);
+		unsigned chosen = n == 1 ? 0 : decide(options, n);
+		action = (enum action)options[chosen].action;
 		take(options[chosen]);
-		if (action == SIGNAL && here && self->state == READY && !self->signal_now)
-			handle_signal();
-		else if (action != FLUSH)
-			return;
-	}
+	} while (action == FLUSH);
+}
+
+/* So that no two points of a thread have the same history: a state that was passed is not met again on the same way. */
+static void went_on(void)
+{
+	mix_history(1);
 }
 
 void point(void)
 {
 	choose();
-	/* So that no two points of a thread have the same history. */
-	mix_history(1);
+	while (self->signal_now) {
+		handle_signal();
+		choose();
+	}
+	went_on();
 }
 
 void block(void)
@@ -334,20 +339,25 @@ void block(void)
 	if (SELF == 0)
 		fail("deadlock", "setup or check waits for ever");
 	choose();
+	went_on();
 	if (self->state == YIELDED)
 		self->state = READY;
-	if (self->signal_now) {
-		self->signal_now = false;
+	if (self->signal_now)
 		handle_signal();
-	}
 }
 
 /* ---- waiting for a condition ---- */
 
-void x_look(void)
+static void look(void)
 {
 	self->looking = true;
 	self->looked = 0;
+}
+
+void x_look(void)
+{
+	self->stirred = true;
+	look();
 }
 
 void x_yield(void)
@@ -358,8 +368,9 @@ void x_yield(void)
 	self->looking = false;
 	self->word = NULL;
 	TRACE("await", NULL, NULL, 0, "until something changes");
+	rest(0);
 	block();
-	x_look();
+	look();
 }
 
 void x_looked(void)
@@ -384,6 +395,9 @@ static bool all_finished(void)
 
 static void thread_main(void)
 {
+	went_on();
+	if (self->signal_now)
+		handle_signal();
 	self->body();
 	ENTER();
 	if (self->signal_due)
@@ -435,7 +449,7 @@ static unsigned first_thread(unsigned count)
 	struct option options[THREADS];
 	for (unsigned i = 0; i < count; i++)
 		options[i] = (struct option){ GO, (uint8_t)(i + 1), 0, 0 };
-	return count > 1 ? 1 + decide(options, count, 0) : 1;
+	return count > 1 ? 1 + decide(options, count) : 1;
 }
 
 static enum ending run_threads(void)

@@ -5,12 +5,19 @@
  * A schedule is the list of its choices; a search runs the scenario from the start, again and again, and changes the list.
  * Exhaustive: depth first. Each choice has a price in preemptions and in faults, and a schedule may spend so much of each.
  * A switch from a thread that cannot go on is free.
- * Reduction: a state is not explored twice. Its key is the happens-before relation of the steps so far (sched.c), with the
- * thread that runs and the budget that is left. Steps that read the same word commute; threads are deterministic; so two
- * schedules with equal relations are in equal states, and what can follow is equal, if the same thread runs (the price of the next
- * switch) and as much may be spent. All oracles but the step bound judge by that relation alone. So a state that was seen
- * with at least this budget is left to the one that saw it first, whose continuations the search runs all. Keys
- * are 64-bit hashes: two of n states collide with a chance of n * n / 2^65.
+ * Reduction: a state is not explored twice. Its key is what every thread has seen, step by step, and what the words hold.
+ * - Seen: the values that its steps read, what its acquires learned (a vector clock), the results of its sleeps, the time.
+ *   Threads are deterministic, so this determines where each one is, what it wrote, and what it released when.
+ * - Plain memory is not compared: without races, what is read there is determined by happens-before, which is the clocks.
+ *   A race ends the search, and is judged by the clocks alone, as the other oracles are (but the step bound).
+ * - Words: the value of each that a step has written, and what an acquire of it would learn; stores still delayed.
+ * - A thread that waits again for the same, and has only looked since it did, in the same waiting loop, is where it was
+ *   (rest). This trusts the loops of src/futex and x_await not to count their rounds.
+ * Equal keys are equal states, and what can follow is equal where as much may be spent. With one preemption more it may be another
+ * thread that could go on: the switch to this one is then among what followed. A thread that sleeps leaves for nothing, so
+ * what followed then covers any. So a state is left to the search that came before with so much, whose continuations
+ * are all run; every way to go on adds to some key, so that is never the schedule at hand. Keys are
+ * 64-bit hashes: two of n states collide with a chance of n * n / 2^65.
  * Randomized: priorities with change points (Burckhardt et al., PCT, 2010); faults by chance.
  */
 #include "engine.h"
@@ -21,7 +28,8 @@
 #include <time.h>
 
 #define CHOICES_MOST 20000
-#define BUDGET_MOST 7
+#define PREEMPTIONS_MOST 6
+#define FAULTS_MOST 2
 #define CHANGES 3
 
 struct choice {
@@ -37,23 +45,29 @@ static enum { EXHAUSTIVE, RANDOM, REPLAY } mode;
 
 /* ---- states seen ---- */
 
+/* For each thread that could go on, 0 for none, and each number of faults left: the most preemptions left that the state was
+ * explored with, and one more; 0: it was not. */
 struct seen {
 	uint64_t key;
-	uint64_t budgets; /* a bit for each budget it was explored with */
+	uint64_t most;
 };
+
+#define SEEN_BITS 3
+#define SEEN_SHIFT(runs, faults) (SEEN_BITS * ((runs) * (FAULTS_MOST + 1) + (faults)))
 
 static struct seen *seen_table;
 static size_t seen_size, seen_used;
 
+#define SEEN_FIRST ((size_t)1 << 16)
 #define SEEN_MOST ((size_t)1 << 25)
 
 static void seen_clear(void)
 {
-	if (!seen_table) {
-		seen_size = 1 << 16;
-		seen_table = calloc(seen_size, sizeof *seen_table);
-	}
-	memset(seen_table, 0, seen_size * sizeof *seen_table);
+	free(seen_table);
+	seen_size = SEEN_FIRST;
+	seen_table = calloc(seen_size, sizeof *seen_table);
+	if (!seen_table)
+		abort();
 	seen_used = 0;
 }
 
@@ -79,13 +93,24 @@ static void seen_grow(void)
 	free(old);
 }
 
+/* What was explored while another thread could go on had one more to spend: the switch to this one. */
+static bool covered(const struct seen *s, unsigned runs)
+{
+	for (unsigned r = 0; r < THREADS; r++) {
+		unsigned price = r != 0 && r != runs;
+		for (unsigned f = faults_left; f <= FAULTS_MOST; f++)
+			if ((s->most >> SEEN_SHIFT(r, f) & 7) > preemptions_left + price)
+				return true;
+	}
+	return false;
+}
+
 /* Whether the state was seen with at least this budget; from now on it was. */
-static bool seen_before(uint64_t key, unsigned preemptions, unsigned faults)
+static bool seen_before(uint64_t key, unsigned runs)
 {
 	struct seen *s = seen_find(key);
-	for (unsigned p = preemptions; s->key && p <= BUDGET_MOST; p++)
-		if (s->budgets >> (8 * p) & 0xff & (0xffu << faults))
-			return true;
+	if (s->key && covered(s, runs))
+		return true;
 	if (!s->key) {
 		if (seen_used >= SEEN_MOST)
 			return false;
@@ -95,8 +120,20 @@ static bool seen_before(uint64_t key, unsigned preemptions, unsigned faults)
 		}
 		s->key = key;
 	}
-	s->budgets |= UINT64_C(1) << (8 * preemptions + faults);
+	unsigned shift = SEEN_SHIFT(runs, faults_left);
+	s->most = (s->most & ~(UINT64_C(7) << shift)) | (uint64_t)(preemptions_left + 1) << shift;
 	return false;
+}
+
+bool search_repeats(void)
+{
+	return mode == EXHAUSTIVE && depth < fixed;
+}
+
+void search_passes(uint64_t key, unsigned runs)
+{
+	if (mode == EXHAUSTIVE && depth >= fixed && seen_before(key, runs))
+		leave_schedule(PRUNED);
 }
 
 /* ---- randomized ---- */
@@ -151,18 +188,16 @@ static uint32_t affordable_of(const struct option *options, unsigned n)
 	return mask;
 }
 
-static unsigned fresh_choice(const struct option *options, unsigned n, uint32_t affordable, uint64_t key)
+static unsigned fresh_choice(const struct option *options, unsigned n, uint32_t affordable)
 {
 	if (mode == REPLAY)
 		return 0;
 	if (mode == RANDOM)
 		return random_choice(options, n, affordable);
-	if (key && (affordable & (affordable - 1)) && seen_before(key, preemptions_left, faults_left))
-		leave_schedule(PRUNED);
 	return (unsigned)__builtin_ctz(affordable);
 }
 
-unsigned decide(const struct option *options, unsigned n, uint64_t key)
+unsigned decide(const struct option *options, unsigned n)
 {
 	uint32_t affordable = affordable_of(options, n);
 	if (depth == CHOICES_MOST)
@@ -172,7 +207,7 @@ unsigned decide(const struct option *options, unsigned n, uint64_t key)
 		if (c->chosen >= n || (mode == EXHAUSTIVE && (c->count != n || c->affordable != affordable)))
 			fail("explorer", "the scenario is not deterministic");
 	} else {
-		c->chosen = (uint8_t)fresh_choice(options, n, affordable, key);
+		c->chosen = (uint8_t)fresh_choice(options, n, affordable);
 	}
 	c->count = (uint8_t)n;
 	c->affordable = affordable;
@@ -192,9 +227,7 @@ unsigned decide_plain(unsigned n, unsigned faults)
 	/* Ways to go on that are equally likely. */
 	if (mode == RANDOM && faults == 0 && depth >= fixed)
 		options[random_next() % n].action = 1;
-	unsigned chosen = decide(options, n, 0);
-	mix_history(chosen + 1);
-	return chosen;
+	return decide(options, n);
 }
 
 /* ---- searching ---- */
@@ -239,9 +272,9 @@ static bool advance(void)
 	return false;
 }
 
-static unsigned at_most(unsigned n)
+static unsigned at_most(unsigned n, unsigned most)
 {
-	return n < BUDGET_MOST ? n : BUDGET_MOST;
+	return n < most ? n : most;
 }
 
 void search_exhaustive(struct search *s)
@@ -249,8 +282,8 @@ void search_exhaustive(struct search *s)
 	double start = seconds();
 	mode = EXHAUSTIVE;
 	fixed = 0;
-	s->preemptions = at_most(s->preemptions);
-	s->faults = at_most(s->faults);
+	s->preemptions = at_most(s->preemptions, PREEMPTIONS_MOST);
+	s->faults = at_most(s->faults, FAULTS_MOST);
 	seen_clear();
 	for (;;) {
 		if (run_one(s) == FAILED)
