@@ -42,6 +42,12 @@ void look_again(unsigned *looks)
 		sched_yield();
 }
 
+void idle(uint64_t ns)
+{
+	int64_t end = now_ns() + (int64_t)rnd(ns);
+	WAIT_UNTIL(now_ns() >= end);
+}
+
 static void *member_main(void *arg)
 {
 	struct member *m = arg;

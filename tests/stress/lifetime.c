@@ -3,62 +3,18 @@
  * Whoever returns first may destroy the object and take its memory away, while the calls that let it go are still
  * on their way out.
  *
- * The object lies at the end of a page of its own. In every other round the page is made inaccessible as soon as
- * destroy has returned 0, so that a late read or write is a crash; in the others the bytes are overwritten at once,
- * which takes no system call and so meets the latest of touches, and looked at when everybody is out. Seen to fail:
- * with vez_sem_release reading the word again when it has left, with vez__monitor_leave reading the monitor when it
- * has published (destroy-two-granted: already when it has left), and, by the user's semaphore, which cannot be
- * destroyed then, with a settled request published before the monitor is left.
+ * How it is taken away: life.c. Seen to fail: with vez_sem_release reading the word again when it has left, with
+ * vez__monitor_leave reading the monitor when it has published (destroy-two-granted: already when it has left), and, by
+ * the user's semaphore, which cannot be destroyed then, with a settled request published before the monitor is left.
  */
 #include "stress.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define TRIES 1u
 #define TIMED 2u
 #define FIRED 4u
 #define CLOSED 8u
-
-#define FILL 0x5b
-
-struct page {
-	char *base;
-	size_t size;
-	bool filled;
-};
-
-static void page_make(struct page *p)
-{
-	p->size = (size_t)sysconf(_SC_PAGESIZE);
-	p->base = mmap(NULL, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	EXPECT(p->base != MAP_FAILED, "no page");
-}
-
-static void *page_object(struct page *p, size_t size)
-{
-	return p->base + p->size - (size + 63) / 64 * 64;
-}
-
-static void page_take_away(struct page *p, void *obj, size_t size, bool fill)
-{
-	p->filled = fill;
-	if (fill)
-		memset(obj, FILL, size);
-	else
-		EXPECT(mprotect(p->base, p->size, PROT_NONE) == 0, "mprotect");
-}
-
-/* Everybody is out: nothing has been written. The page may be used again. */
-static void page_check(struct page *p, const void *obj, size_t size)
-{
-	const unsigned char *bytes = obj;
-	if (!p->filled)
-		EXPECT(mprotect(p->base, p->size, PROT_READ | PROT_WRITE) == 0, "mprotect");
-	for (size_t i = 0; p->filled && i < size; i++)
-		EXPECT(bytes[i] == FILL, "byte %zu was written after the object had been destroyed", i);
-}
 
 /* ---- the synchronizers ---- */
 

@@ -14,7 +14,6 @@
 
 #define LIMITED 1u
 #define KINDS 6
-#define FILL 0x5b
 
 static const unsigned kind_flags[KINDS] = { 0, VEZ_FAIR, VEZ_RECURSIVE, VEZ_FAIR | VEZ_RECURSIVE, VEZ_ERRORCHECK,
 					    VEZ_FAIR | VEZ_ERRORCHECK };

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define THREADS 6
-#define FILL 0x5b
 
 static struct {
 	vez_rwlock_t lock;

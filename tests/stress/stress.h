@@ -67,6 +67,8 @@ struct test {
 
 extern const struct test race_tests[], lifetime_tests[], order_tests[], signal_tests[], load_tests[], watch_tests[];
 extern const struct test mutex_tests[], rwlock_tests[], token_tests[];
+extern const struct test barrier_tests[], latch_tests[], event_tests[], queue_tests[], sched_tests[], group_tests[];
+extern const struct test once_tests[];
 
 struct options {
 	unsigned long rounds;
@@ -142,8 +144,74 @@ void look_again(unsigned *looks);
 /* Random numbers: each thread its own, from the seed and its name. */
 uint64_t rnd(uint64_t below);
 void rnd_seed(uint64_t salt);
+int64_t now_ns(void);
 /* Some tens of nanoseconds to some microseconds of nothing. */
 void dawdle(void);
-int64_t now_ns(void);
+/* Leaves the processor to others for a random time of up to ns nanoseconds. */
+void idle(uint64_t ns);
+
+/* ---- limits.c: waits that may end early ---- */
+
+struct limits {
+	vez_deadline_t deadline;
+	vez_cancel_t *cancel;
+	bool async; /* the request may be cancelled, too */
+};
+
+/* Fires its token and arms it anew, as long as any of those who use it is going. */
+struct firer {
+	vez_cancel_t token;
+	atomic_uint going;
+};
+
+/* One wait in two has a deadline within ns nanoseconds, one in two this token; one in four is asynchronous. */
+struct limits some_limits(uint64_t ns, vez_cancel_t *cancel);
+extern const struct limits no_limits;
+/* Whether a wait with these limits was granted; it ended only as they allow. */
+bool limits_granted(struct limits l, int rc);
+void fire_while_going(void *firer);
+/* An asynchronous call with these limits: before it, and what it comes to. */
+void async_begin(vez_request_t *r, struct limits l);
+int async_end(vez_request_t *r, int rc);
+
+/* ---- life.c: objects that are taken away at the first permitted moment ---- */
+
+#define FILL 0x5b
+
+struct page {
+	char *base;
+	size_t size;
+	bool filled;
+};
+
+void page_make(struct page *p);
+/* An object at its end. */
+void *page_object(struct page *p, size_t size);
+/* Overwrites the object, or makes its page inaccessible. */
+void page_take_away(struct page *p, void *obj, size_t size, bool fill);
+/* Everybody is out: nothing has been written. The page may be used again. */
+void page_check(struct page *p, const void *obj, size_t size);
+
+struct life {
+	size_t size;
+	void (*make)(void *obj, const struct test *t);
+	/* Each of t->n threads waits, once, until it is let go: whether that gives it the right to destroy. */
+	bool (*wait)(void *obj, const struct test *t);
+	size_t (*waiters)(const void *obj);
+	void (*let_go)(void *obj, const struct test *t);
+	int (*destroy)(void *obj); /* NULL: there is nothing to destroy */
+};
+
+/* Flags of the test: they are let go without looking whether they are queued; one comes when the others are queued,
+ * just as they are let go, and it alone may destroy. */
+#define RACES 0x100u
+#define LATE 0x200u
+
+void life_run(const struct test *t, const struct life *l);
+/* Where the test races: from now on the late one may come. */
+void life_late_comes(void);
+/* For wait: whoever comes back last may destroy, unless all of them gave up before they were let go. */
+bool last_out(const struct test *t, bool was_let_go);
+
 
 #endif

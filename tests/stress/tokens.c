@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define FILL 0x5b
 #define STACK (2u << 20)
 
 static void filled(const void *memory, size_t size, const char *what)
