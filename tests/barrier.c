@@ -2,8 +2,8 @@
 /*
  * The cyclic barrier.
  *
- * Each test carries the id of the behaviour it checks. What is the same for every wait is in lib/waits.h. "Seen to fail" names a
- * change of the library with which it did.
+ * Each test carries the id of the behaviour it checks. What is the same for every wait is in lib/waits.h. "Seen to
+ * fail" names a change of the library with which it did.
  */
 #include <errno.h>
 #include <string.h>
@@ -632,8 +632,8 @@ static void start_round(struct waiter *w, enum form form, unsigned arrived)
 	gate_await(&act.gate, arrived);
 }
 
-/* Seen to fail: complete_with_action that settles the round before it acts; wait without the question of inside_own_action (it
- * hangs). */
+/* Seen to fail: complete_with_action that settles the round before it acts; wait without the question of
+ * inside_own_action (it hangs). */
 Test(barrier, BAR_04_BAR_29_the_action)
 {
 	EACH_WAIT(v, ALL) {
@@ -686,8 +686,8 @@ Test(barrier, BAR_22_limits_and_resets_do_not_touch_a_decided_round)
 	}
 }
 
-/* The deadline of the first and the token of the second have ended their waits, but who is to take them out comes too late:
- * the round has been decided. Seen to fail: vez__request_keep that leaves out who is coming in; come_in and
+/* The deadline of the first and the token of the second have ended their waits, but who is to take them out comes too
+ * late: the round has been decided. Seen to fail: vez__request_keep that leaves out who is coming in; come_in and
  * vez__request_cancel_fired that do not ask for KEPT. */
 Test(barrier, BAR_22_decided_while_they_were_coming_in)
 {
@@ -981,7 +981,8 @@ Test(barrier, A10_TOK_13_a_round_and_a_token_in_the_same_instant)
 		vez_barrier_t b = make(2, round % 2 ? count_rounds : NULL, &ran);
 		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 		int64_t at = real_now() + 80000;
-		struct racer r = { .barrier = &b, .at = at }, f = { .token = &token, .at = at + (round % 9 - 4) * 10000 };
+		struct racer r = { .barrier = &b, .at = at };
+		struct racer f = { .token = &token, .at = at + (round % 9 - 4) * 10000 };
 		thread_start(&r.thread, race, &r);
 		thread_start(&f.thread, race, &f);
 		int rc = vez_barrier_wait_until(&b, NULL, VEZ_FOREVER, &token);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # scripts/check tells apart what passed, failed, hung, ran nothing, or was reported by a sanitizer.
 #
-# Seen to fail: a check without the limit, without the search for reports, without ASAN_OPTIONS, and one that believes Tested: 0.
+# Seen to fail: a check without the limit, without the search for reports, without ASAN_OPTIONS, and one that believes
+# Tested: 0.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -16,7 +17,8 @@ program() {
 	chmod +x "$tmp/$1"
 }
 
-# expect LAST-LINE STATUS WORDS ARGUMENT...: what check says last, its exit status, and what is to be found in its output
+# expect LAST-LINE STATUS WORDS ARGUMENT...: what check says last, its exit status, and what is to be found in its
+# output
 expect() {
 	last=$1 status=$2 words=$3
 	shift 3

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The public headers: what the contract promises, to C11 and C++17, with gcc and clang; each alone; and what they do not include.
+# The public headers: what the contract promises, to C11 and C++17, with gcc and clang; each alone; and what they do not
+# include.
 #
-# Seen to fail: a function of another type, one that is missing; a header without its own includes; one with _Atomic, or with
-# <pthread.h>; a macro with a name of its own.
+# Seen to fail: a function of another type, one that is missing; a header without its own includes; one with _Atomic, or
+# with <pthread.h>; a macro with a name of its own.
 set -eu
 cd "$(dirname "$0")/.."
 
 # How much of the contract is there: see tests/contract/contract.c.
-stage=3
+stage=4
 
 failures=0
 tmp=$(mktemp -d)
@@ -45,9 +46,11 @@ check_language() {
 	language=$1 standard=$2
 	[ -n "$(compilers "$language")" ] || fail "no compiler for $language"
 	for compiler in $(compilers "$language"); do
-		compile "$compiler" "$language" "$standard" tests/contract/contract.c -DSTAGE="$stage" -Wno-unused -Wno-pedantic
+		compile "$compiler" "$language" "$standard" tests/contract/contract.c -DSTAGE="$stage" \
+			-Wno-unused -Wno-pedantic
 		for header in $headers; do
-			printf '#include <%s>\n#include <%s>\ntypedef int not_empty;\n' "$header" "$header" >"$tmp/alone"
+			printf '#include <%s>\n' "$header" "$header" >"$tmp/alone"
+			echo 'typedef int not_empty;' >>"$tmp/alone"
 			compile "$compiler" "$language" "$standard" "$tmp/alone"
 		done
 	done
@@ -58,10 +61,11 @@ check_language c++ c++17
 
 # What a header includes must not bind its users to anything. The C library's own <pthread.h> types come with
 # <sys/types.h> and <time.h>: they are not the header.
+foreign='/(urcu|linux|asm|asm-generic)(/|\.h)|/(pthread|stdatomic|semaphore|threads)\.h$'
 for header in $headers; do
 	printf '#include <%s>\n' "$header" >"$tmp/alone.c"
 	gcc -std=c11 -Iinclude -M "$tmp/alone.c" | tr -s ' ' '\n' >"$tmp/included"
-	if grep -E '/(urcu|linux|asm|asm-generic)(/|\.h)|/(pthread|stdatomic|semaphore|threads)\.h$' "$tmp/included" >"$tmp/bad"; then
+	if grep -E "$foreign" "$tmp/included" >"$tmp/bad"; then
 		# <errno.h> is made of the kernel's numbers.
 		if grep -vE '/(linux|asm|asm-generic)/errno(-base)?\.h$' "$tmp/bad"; then
 			fail "$header includes these"
@@ -76,7 +80,8 @@ done
 for header in $headers; do
 	printf '#include <%s>\n' "$header" >"$tmp/alone.c"
 	gcc -std=c11 -Iinclude -dD -E "$tmp/alone.c" |
-		awk '/^# [0-9]+ "/ { ours = $3 ~ /^"include\// } ours && /^#define / { sub(/\(.*/, "", $2); print $2 }' |
+		awk '/^# [0-9]+ "/ { ours = $3 ~ /^"include\// }
+			ours && /^#define / { sub(/\(.*/, "", $2); print $2 }' |
 		grep -vE '^(VEZ_|vez_)' >"$tmp/bad" && fail "$header defines: $(tr '\n' ' ' <"$tmp/bad")"
 done
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Every example compiles, and every complete one runs.
 #
-# README.md and the headers are read for examples. In README.md one is a fenced block that begins with ```c: a complete program if
-# it has a main, else a unit that is compiled; ```c fragment is the inside of a function. In a header (and a man page's source) one
-# is a comment's lines between "Example:" and a line that is empty or ends the comment; it is the inside of a function.
+# README.md and the headers are read for examples. In README.md one is a fenced block that begins with ```c: a complete
+# program if it has a main, else a unit that is compiled; ```c fragment is the inside of a function. In a header (and a
+# man page's source) one is a comment's lines between "Example:" and a line that is empty or ends the comment; it is the
+# inside of a function.
 #
 # Seen to fail: a misspelt function, a wrong argument, a program that returns 1 or hangs.
 set -eu
@@ -18,7 +19,12 @@ failures=0
 # Each block of README.md to a file of its own: N.c, or N.fragment.
 if [ -f README.md ]; then
 	awk -v dir="$tmp" '
-		/^```c( |$)/ { n++; out = dir "/readme-" n ($0 ~ /fragment/ ? ".fragment" : ".c"); printf "" > out; next }
+		/^```c( |$)/ {
+			n++
+			out = dir "/readme-" n ($0 ~ /fragment/ ? ".fragment" : ".c")
+			printf "" > out
+			next
+		}
 		/^```/ { if (out) close(out); out = ""; next }
 		out { print > out }' README.md
 fi
@@ -36,7 +42,8 @@ fail() {
 }
 
 wrap_fragment() {
-	printf '#include <vez.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nvoid example(void);\nvoid example(void)\n{\n'
+	printf '#include <%s.h>\n' vez stdio stdlib string
+	printf 'void example(void);\nvoid example(void)\n{\n'
 	cat "$1"
 	printf '}\n'
 }

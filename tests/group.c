@@ -166,8 +166,9 @@ static int let_go_and_serve(void *g)
 	return vez_group_try_enter(g, C) == EBUSY ? rc : -1;
 }
 
-static const struct waitable one_served = { sizeof(vez_group_t), make_held, let_go_and_serve, wait_b, wait_b_until, waiters,
-					    destroy };
+static const struct waitable one_served = {
+	sizeof(vez_group_t), make_held, let_go_and_serve, wait_b, wait_b_until, waiters, destroy,
+};
 
 /* Seen to fail: entering that never sets LOCKED. */
 Test(group, ALL_a_leave_lets_the_other_group_in)
@@ -375,7 +376,8 @@ Test(group, C06_newcomers_of_the_running_group_queue_behind_another)
 	}
 }
 
-/* Seen to fail: serve that lets in the first few of the group only, those before the first of another; one that lets in all. */
+/* Seen to fail: serve that lets in the first few of the group only, those before the first of another; one that lets in
+ * all. */
 Test(group, C02_C12_all_members_that_wait_enter_together)
 {
 	static const uint32_t ids[] = { B, C, B, A, B, C };
@@ -572,8 +574,8 @@ Test(group, A01_when_the_last_waiter_has_gone_newcomers_enter_at_once)
 
 /* ---- a busy monitor ---- */
 
-/* The last member leaves while somebody is inside the monitor: it is decided then who is next, though nobody has been let in.
- * Seen to fail: serve that is not called by who leaves last (ops without serve). */
+/* The last member leaves while somebody is inside the monitor: it is decided then who is next, though nobody has been
+ * let in. Seen to fail: serve that is not called by who leaves last (ops without serve). */
 Test(group, ALL_what_is_decided_while_the_monitor_is_busy)
 {
 	EACH_FORM(v, ALL) {
@@ -712,7 +714,8 @@ static void visit(void *arg)
 	}
 }
 
-/* Seen to fail: serve that counts the members before its exchange and settles those it then finds; admits that compares nothing. */
+/* Seen to fail: serve that counts the members before its exchange and settles those it then finds; admits that compares
+ * nothing. */
 Test(group, ALL_04_a_crowd_of_three_groups)
 {
 	struct visitor v[CROWD];

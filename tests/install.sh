@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What is installed is enough to build on, in C and C++, shared and static; and uninstall leaves nothing behind.
 #
-# Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0; an uninstall that forgets one.
+# Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0; an uninstall that
+# forgets one.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)

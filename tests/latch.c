@@ -2,8 +2,8 @@
 /*
  * The latch.
  *
- * Each test carries the id of the behaviour it checks. What is the same for every wait is in lib/waits.h. "Seen to fail" names a
- * change of the library with which it did.
+ * Each test carries the id of the behaviour it checks. What is the same for every wait is in lib/waits.h. "Seen to
+ * fail" names a change of the library with which it did.
  */
 #include <errno.h>
 #include <string.h>

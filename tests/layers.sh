@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Two floors, one direction: who makes system calls, who touches shared words, who includes whom.
 #
-# Seen to fail: an __atomic_ builtin in sem.c; <linux/futex.h> in word.c; #include "../sync/engine.h" in futex.c; errno read in
-# src/sync; a pthread call; malloc; volatile; a source without a header; a header without a source.
+# Seen to fail: an __atomic_ builtin in sem.c; <linux/futex.h> in word.c; #include "../sync/engine.h" in futex.c; errno
+# read in src/sync; a pthread call; malloc; volatile; a source without a header; a header without a source.
 set -eu
 cd "$(dirname "$0")/.."
 failures=0
@@ -40,11 +40,12 @@ sync=$(find src/sync -name '*.[ch]')
 	none "no wait allocates" '\<(malloc|calloc|realloc|free|alloca) *\(' $all
 }
 
-# One basename everywhere: what is implemented in src/sync is declared in a header of its name, public or there; and what has a
-# public header, but for base.h and deadline.h, is implemented there.
+# One basename everywhere: what is implemented in src/sync is declared in a header of its name, public or there; and
+# what has a public header, but for base.h and deadline.h, is implemented there.
 for source in src/sync/*.c; do
 	name=$(basename "$source" .c)
-	[ -f "include/vez/$name.h" ] || [ -f "src/sync/$name.h" ] || { echo "$source has no header"; failures=$((failures + 1)); }
+	[ -f "include/vez/$name.h" ] || [ -f "src/sync/$name.h" ] ||
+		{ echo "$source has no header"; failures=$((failures + 1)); }
 done
 for header in include/vez/*.h; do
 	name=$(basename "$header" .h)

@@ -2,8 +2,8 @@
 /*
  * Once.
  *
- * Each test carries the id of the behaviour it checks and runs under every fault of tests/lib/inject.h. "Seen to fail" names
- * a change of the library with which it did. How many wait is read from the object's room, which is private.
+ * Each test carries the id of the behaviour it checks and runs under every fault of tests/lib/inject.h. "Seen to fail"
+ * names a change of the library with which it did. How many wait is read from the object's room, which is private.
  */
 #include <errno.h>
 #include <sched.h>

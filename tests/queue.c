@@ -97,7 +97,9 @@ static int move(struct mover *m)
 	vez_cancel_t *token = form_has_token(m->form) ? &m->own : NULL;
 	if (m->form == UNTIMED)
 		return m->puts ? vez_queue_put(q, &m->item) : vez_queue_take(q, &m->item);
-	return m->puts ? vez_queue_put_until(q, &m->item, deadline, token) : vez_queue_take_until(q, &m->item, deadline, token);
+	if (m->puts)
+		return vez_queue_put_until(q, &m->item, deadline, token);
+	return vez_queue_take_until(q, &m->item, deadline, token);
 }
 
 static void run(void *arg)
@@ -189,7 +191,9 @@ static int try_put_one(void *q)
 static int try_take_one(void *q)
 {
 	int item;
-	return vez_queue_putters(q) ? vez_queue_take(q, &item) : vez_queue_take_until(q, &item, vez_after_ms(500), NULL);
+	if (vez_queue_putters(q))
+		return vez_queue_take(q, &item);
+	return vez_queue_take_until(q, &item, vez_after_ms(500), NULL);
 }
 
 static int wait_put(void *q, uint32_t *index)
@@ -826,8 +830,8 @@ Test(queue, QUE_11_QUE_37_who_was_cancelled_puts_and_takes_nothing)
 
 /* ---- close ---- */
 
-/* Seen to fail: close that lets the items of waiting putters in; take_inside that asks CLOSED first; close that settles the
- * first only. */
+/* Seen to fail: close that lets the items of waiting putters in; take_inside that asks CLOSED first; close that settles
+ * the first only. */
 Test(queue, QUE_38_close_with_waiting_putters)
 {
 	EACH_FORM(v, ALL) {
@@ -963,7 +967,8 @@ static void take_with_limits(void *arg)
 	}
 }
 
-/* Seen to fail: wait_for that queues the item once more after a timeout; give-up that says ETIMEDOUT for a settled put. */
+/* Seen to fail: wait_for that queues the item once more after a timeout; give-up that says ETIMEDOUT for a settled
+ * put. */
 Test(queue, QUE_32_ALL_04_nothing_is_lost_or_doubled)
 {
 	enum { N = 3, ITEMS = 4000 };

@@ -35,8 +35,8 @@ static unsigned policy; /* of the lock under test */
 #define EXPECT_EQ(got, wanted) \
 	do { \
 		long long got_ = (long long)(got), wanted_ = (long long)(wanted); \
-		cr_assert(got_ == wanted_, "%s is %lld, not %lld [%s, policy %u]", #got, got_, wanted_, variant_text(), \
-			  policy); \
+		cr_assert(got_ == wanted_, "%s is %lld, not %lld [%s, policy %u]", #got, got_, wanted_, \
+			  variant_text(), policy); \
 	} while (0)
 
 static vez_rwlock_t make(void)

@@ -429,8 +429,8 @@ Test(sched, ALL_a_better_one_that_comes_later_is_chosen)
 	}
 }
 
-/* The leave happens while somebody is inside the monitor: who comes after it has returned cannot be chosen before who waited.
- * Seen to fail: enter_inside that takes a free resource although somebody waits. */
+/* The leave happens while somebody is inside the monitor: who comes after it has returned cannot be chosen before who
+ * waited. Seen to fail: enter_inside that takes a free resource although somebody waits. */
 Test(sched, ALL_what_is_decided_while_the_monitor_is_busy)
 {
 	EACH_FORM(v, ALL) {

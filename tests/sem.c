@@ -2,8 +2,9 @@
 /*
  * The counting semaphore.
  *
- * Each test carries the id of the behaviour it checks, runs in every form that applies, FIFO and barging where both mean
- * the same, and under every fault of tests/lib/inject.h. "Seen to fail" names a change of the library with which it did.
+ * Each test carries the id of the behaviour it checks, runs in every form that applies, FIFO and barging where both
+ * mean the same, and under every fault of tests/lib/inject.h. "Seen to fail" names a change of the library with which
+ * it did.
  */
 #include <errno.h>
 #include <sched.h>
@@ -684,8 +685,8 @@ Test(sem, ALL_barging_passes_the_first_for_a_millisecond)
 			EXPECT_EQ(vez_sem_release(&s, 1), 0);
 			EXPECT(acquire_blocked(&big));
 		}
-		/* It counts from when it first looked in vain, which may be late; if it never asks for a hand-over, this
-		 * hangs, and the time limit tells. */
+		/* It counts from when it first looked in vain, which may be late; if it never asks for a hand-over,
+		 * this hangs, and the time limit tells. */
 		int64_t late = NOON + MS / 10;
 		do {
 			inject_clock(late += MS);
@@ -930,7 +931,8 @@ Test(sem, A14_one_permit_is_never_two)
 
 /* ---- order of causes ---- */
 
-/* Seen to fail: acquire_slow that asks the token before the argument; take_inside that asks the permits before CLOSED. */
+/* Seen to fail: acquire_slow that asks the token before the argument; take_inside that asks the permits before
+ * CLOSED. */
 Test(sem, ALL_the_order_of_causes)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {

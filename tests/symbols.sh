@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The functions that the public headers declare, those that libvez.so exports, and those that the version script lets through, are
-# the same; and every global name of libvez.a begins with vez_.
+# The functions that the public headers declare, those that libvez.so exports, and those that the version script lets
+# through, are the same; and every global name of libvez.a begins with vez_.
 #
-# Seen to fail: a function declared and not defined; one exported and not declared; a version script with one name less; a
-# helper that is not static.
+# Seen to fail: a function declared and not defined; one exported and not declared; a version script with one name less;
+# a helper that is not static.
 set -eu
 cd "$(dirname "$0")/.."
 lib=${BUILD:-build}/lib

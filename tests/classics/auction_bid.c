@@ -5,8 +5,8 @@
  *
  * vez_rwlock_t: lookers share, a bidder is alone, neither starves. A bidder looks first and upgrades only to raise:
  * others may have raised in between, so it looks again.
- * Seen to fail: without the read lock a looker sees an amount with another bidder's name; without the second look a raise
- * is lost, and the amount goes down.
+ * Seen to fail: without the read lock a looker sees an amount with another bidder's name; without the second look a
+ * raise is lost, and the amount goes down.
  */
 #include "classic.h"
 

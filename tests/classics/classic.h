@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs of this folder share: threads, checks that do not go away with NDEBUG, and an end, if what they wait for does
- * not come.
+ * What the programs of this folder share: threads, checks that do not go away with NDEBUG, and an end, if what they
+ * wait for does not come.
  */
 #ifndef CLASSIC_H
 #define CLASSIC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel says to the library, as a test wants it. The test programs are linked so that every call to the library's
- * system layer (src/futex/sys.h) comes here first.
+ * What the kernel says to the library, as a test wants it. The test programs are linked so that every call to the
+ * library's system layer (src/futex/sys.h) comes here first.
  */
 #ifndef TEST_INJECT_H
 #define TEST_INJECT_H
@@ -41,8 +41,8 @@ void inject_before_now(void (*hook)(void));
 /* The next this many wakes are lost. */
 void inject_drop_wakes(unsigned count);
 
-/* The clock stands at this time; 0: it is the real one. A wait whose deadline it has not reached then sleeps without one:
- * after the clock is set on, thread_kick makes it look. */
+/* The clock stands at this time; 0: it is the real one. A wait whose deadline it has not reached then sleeps without
+ * one: after the clock is set on, thread_kick makes it look. */
 void inject_clock(int64_t now);
 
 /* How many processors the library may run on; 0: as it is. */

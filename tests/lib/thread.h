@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of a test: start them, wait until they stand where the test needs them, stop them anywhere, and tell where each
- * stands when something takes too long. Nothing here sleeps for a time: it looks until it sees.
+ * Threads of a test: start them, wait until they stand where the test needs them, stop them anywhere, and tell where
+ * each stands when something takes too long. Nothing here sleeps for a time: it looks until it sees.
  */
 #ifndef TEST_THREAD_H
 #define TEST_THREAD_H

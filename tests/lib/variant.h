@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One behaviour, many ways to ask for it: each form of acquire, FIFO and barging, under each fault. No result may depend on
- * them. A failure names the variant.
+ * One behaviour, many ways to ask for it: each form of acquire, FIFO and barging, under each fault. No result may
+ * depend on them. A failure names the variant.
  */
 #ifndef TEST_VARIANT_H
 #define TEST_VARIANT_H

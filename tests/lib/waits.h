@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wait on anything that threads wait for, in a thread of its own; and the behaviours that are the same for each: what a
- * deadline, a token, a signal, a destroy may do to one wait that something lets go.
+ * A wait on anything that threads wait for, in a thread of its own; and the behaviours that are the same for each: what
+ * a deadline, a token, a signal, a destroy may do to one wait that something lets go.
  */
 #ifndef TEST_WAITS_H
 #define TEST_WAITS_H
