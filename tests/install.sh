@@ -48,6 +48,8 @@ cp "$tmp/program.c" "$tmp/program.cc"
 
 export PKG_CONFIG_LIBDIR="$stage$prefix/lib/pkgconfig"
 [ "$(pkg-config --variable=prefix vez)" = $prefix ] || fail "vez.pc names another prefix"
+[ "$(pkg-config --variable=libdir vez)" = $prefix/lib ] || fail "vez.pc names another libdir"
+[ "$(pkg-config --variable=includedir vez)" = $prefix/include ] || fail "vez.pc names another includedir"
 [ "$(pkg-config --modversion vez)" = "$(sed -n 's/^VERSION := //p' Makefile)" ] || fail "vez.pc names another version"
 flags="$(pkg-config --define-variable=prefix="$stage$prefix" --define-variable=libdir="$stage$prefix/lib" \
 	--define-variable=includedir="$stage$prefix/include" --cflags --libs vez)"

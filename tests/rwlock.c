@@ -1088,6 +1088,47 @@ Test(rwlock, A10_C04_a_grant_that_came_first_stands)
 		}
 }
 
+/* Lets go at a time. */
+struct giver {
+	struct thread thread;
+	vez_rwlock_t *lock;
+	enum kind kind;
+	int64_t at;
+};
+
+static void give(void *arg)
+{
+	struct giver *g = arg;
+	while (real_now() < g->at)
+		;
+	let_go(g->kind, g->lock);
+}
+
+/* Seen to fail: withdraw that does not ask whether it was settled; a timeout that is reported for who was let in. */
+Test(rwlock, ALL_04_let_in_and_timed_out_in_the_same_instant)
+{
+	int had = 0, had_not = 0;
+	for (int round = 0; round < 630; round++) {
+		enum kind kind = (enum kind)(round % 3);
+		policy = policies[round / 3 % 3];
+		vez_rwlock_t l = make();
+		hold_back(kind, &l);
+		vez_deadline_t limit = vez_after_us(200);
+		struct giver g = { .lock = &l, .kind = kind, .at = limit + (round % 7 - 3) * 8000 };
+		thread_start(&g.thread, give, &g);
+		int rc = call(kind, FAR, &l, limit, NULL);
+		EXPECT(rc == 0 || (rc == ETIMEDOUT && real_now() >= limit));
+		thread_join(&g.thread);
+		if (rc == 0)
+			EXPECT_EQ(unlock(kind, &l), 0);
+		clear(kind, &l);
+		had += rc == 0;
+		had_not += rc != 0;
+		EXPECT_FREE(&l);
+	}
+	EXPECT(had > 0 && had_not > 0);
+}
+
 static struct gate asleep;
 static pthread_t stopped; /* whose first sleep stops at the gate */
 static bool stops;
