@@ -8,10 +8,11 @@
  *
  *	vez     vez_once
  *	pthread pthread_once: its function can neither fail nor be told anything
- *	locked  a flag, read without the lock first, and a mutex held while the function runs: what is written by hand where
- *	        the function may fail, as that of vez_once may
+ *	locked  a flag, read without the lock first, and a mutex held while the function runs: what is written by hand
+ *	        where the function may fail, as that of vez_once may
  *
- * Checked: every function ran once, and whoever went on sees what it did.
+ * Checked: every function ran once, and whoever went on sees what it did. (Seen to fail: locked, with the mutex let go
+ * while the function runs.)
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -192,6 +193,7 @@ int main(int argc, char **argv)
 		run_race(threads, ops, &region);
 	else
 		run_done(ops, &region);
-	perf_print(&(struct perf_result){ "once", impl->name, mode, threads, perf_option(options, "cpu"), ops, "" }, &region);
+	const char *cpu = perf_option(options, "cpu");
+	perf_print(&(struct perf_result){ "once", impl->name, mode, threads, cpu, ops, "" }, &region);
 	return 0;
 }
