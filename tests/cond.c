@@ -136,6 +136,21 @@ static bool wait_blocked(struct waiter *w)
 	return !LOAD(&w->back) && vez_cond_waiters(w->cond) + vez_mutex_waiters(w->mutex) > 0;
 }
 
+/* It waits, and its thread is stopped in its sleep. */
+static void wait_frozen(struct waiter *w)
+{
+	wait_await_parked(w);
+	thread_freeze(&w->thread);
+}
+
+/* Two wait; the thread of the first is stopped in its sleep. */
+static void wait_first_frozen(struct waiter *first, struct waiter *second)
+{
+	wait_start(first);
+	wait_start(second);
+	wait_frozen(first);
+}
+
 /* Its result. It has held the mutex as often as before. */
 static int wait_join(struct waiter *w)
 {
@@ -598,8 +613,7 @@ Test(cond, B02_CON_25_a_later_waiter_does_not_steal)
 		vez_cond_t c = make_cond();
 		struct waiter a = WAITER(&c, &m, v->form), late = WAITER(&c, &m, FAR);
 		wait_start(&a);
-		wait_await_parked(&a);
-		thread_freeze(&a.thread);
+		wait_frozen(&a);
 		lock(&m);
 		EXPECT_EQ(vez_cond_signal(&c), 1);
 		unlock(&m);
@@ -623,10 +637,7 @@ Test(cond, B03_CON_22_notified_and_then_cancelled_before_it_ran)
 			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			vez_cond_t c = make_cond();
 			struct waiter a = WAITER(&c, &m, v->form), b = a;
-			wait_start(&a);
-			wait_start(&b);
-			wait_await_parked(&a);
-			thread_freeze(&a.thread);
+			wait_first_frozen(&a, &b);
 			EXPECT_EQ(vez_cond_signal(&c), 1);
 			vez_cancel_fire(&a.own);
 			EXPECT_EQ(vez_cond_waiters(&c), 1);
@@ -648,10 +659,7 @@ Test(cond, B03_CON_22_cancelled_and_then_a_signal_before_it_ran)
 		vez_mutex_t m = make_mutex(fairness(v));
 		vez_cond_t c = make_cond();
 		struct waiter a = WAITER(&c, &m, v->form), b = WAITER(&c, &m, UNTIMED);
-		wait_start(&a);
-		wait_start(&b);
-		wait_await_parked(&a);
-		thread_freeze(&a.thread);
+		wait_first_frozen(&a, &b);
 		vez_cancel_fire(&a.own);
 		EXPECT(vez_cancel_clear(&a.own));
 		EXPECT_EQ(vez_cond_signal(&c), 1);
@@ -671,10 +679,7 @@ Test(cond, CON_22_C04_notified_after_its_deadline_passed_but_before_it_ran)
 		struct waiter a = WAITER(&c, &m, v->form), b = WAITER(&c, &m, UNTIMED);
 		inject_clock(NOON);
 		a.deadline = NOON + 1000;
-		wait_start(&a);
-		wait_start(&b);
-		wait_await_parked(&a);
-		thread_freeze(&a.thread);
+		wait_first_frozen(&a, &b);
 		inject_clock(NOON + 5000);
 		EXPECT_EQ(vez_cond_signal(&c), 1);
 		EXPECT_EQ(vez_cond_waiters(&c), 1);
@@ -687,6 +692,18 @@ Test(cond, CON_22_C04_notified_after_its_deadline_passed_but_before_it_ran)
 	}
 }
 
+struct notifier {
+	struct thread thread;
+	vez_cond_t *cond;
+	size_t count;
+};
+
+static void notify_one(void *arg)
+{
+	struct notifier *n = arg;
+	n->count = vez_cond_signal(n->cond);
+}
+
 /* The thread of a waiter is on its way into the condition's monitor, which another thread is inside, because its
  * deadline has passed; then it is notified. Seen to fail: notify that moves it all the same, or that gives up on it. */
 Test(cond, C04_CON_22_notified_between_its_deadline_and_its_leaving)
@@ -696,21 +713,24 @@ Test(cond, C04_CON_22_notified_between_its_deadline_and_its_leaving)
 			vez_mutex_t m = make_mutex(fairness(v) | kind);
 			vez_cond_t c = make_cond();
 			struct waiter a = WAITER(&c, &m, v->form), b = WAITER(&c, &m, UNTIMED);
+			struct notifier n = { .cond = &c };
 			inject_clock(NOON);
 			a.deadline = NOON + 1000;
 			wait_start(&a);
 			wait_start(&b);
 			wait_await_parked(&a);
 			vez_monitor_enter(&c.monitor_);
-			vez_request_t *first = vez_room_first(&c.room_);
 			inject_clock(NOON + 5000);
 			thread_kick(&a.thread);
 			UNTIL(thread_futex(&a.thread) - (uintptr_t)&c < sizeof c);
-			/* What notify does, by the thread that is inside. */
-			EXPECT(!vez__request_take_out(first));
-			EXPECT(vez_monitor_settle(&c.monitor_, first, 0));
-			EXPECT_EQ(vez_cond_waiters(&c), 1);
+			thread_freeze(&a.thread);
+			thread_start(&n.thread, notify_one, &n);
+			UNTIL(thread_futex(&n.thread) - (uintptr_t)&c < sizeof c);
 			vez_monitor_exit(&c.monitor_);
+			thread_join(&n.thread);
+			EXPECT_EQ(n.count, 1);
+			EXPECT_EQ(vez_cond_waiters(&c), 1);
+			thread_thaw(&a.thread);
 			EXPECT_EQ(wait_join(&a), 0);
 			EXPECT_EQ(a.holds, kind ? 1 : 0);
 			EXPECT(wait_blocked(&b));
@@ -803,8 +823,7 @@ Test(cond, B04_a_notified_waiter_is_passed_over_for_a_millisecond)
 		wait_start(&a);
 		lock(&m);
 		EXPECT_EQ(vez_cond_signal(&c), 1);
-		wait_await_parked(&a);
-		thread_freeze(&a.thread);
+		wait_frozen(&a);
 		unlock(&m);
 		lock(&m);
 		thread_thaw(&a.thread);
@@ -815,8 +834,7 @@ Test(cond, B04_a_notified_waiter_is_passed_over_for_a_millisecond)
 		wait_await_parked(&a);
 		inject_clock(NOON + 2 * MS);
 		thread_kick(&a.thread);
-		wait_await_parked(&a);
-		thread_freeze(&a.thread);
+		wait_frozen(&a);
 		unlock(&m);
 		EXPECT_EQ(vez_mutex_trylock(&m), EBUSY);
 		thread_thaw(&a.thread);
@@ -944,8 +962,7 @@ Test(cond, A06_a_notified_waiter_does_without_the_condition)
 		vez_cond_t *c = guard_new(sizeof *c);
 		struct waiter a = WAITER(c, &m, v->form);
 		wait_start(&a);
-		wait_await_parked(&a);
-		thread_freeze(&a.thread);
+		wait_frozen(&a);
 		EXPECT_EQ(vez_cond_signal(c), 1);
 		EXPECT_EQ(vez_cond_destroy(c), 0);
 		guard_close(c);
