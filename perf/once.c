@@ -3,8 +3,8 @@
  * once: something is made by whoever comes first.
  *
  *	done    it has been made: what one more call costs
- *	race    --threads threads come to --ops objects, one after the other; who is first makes it, and lets the others
- *	        come meanwhile (--yield=1), so that they wait; an operation is one object
+ *	race    --threads threads come to --ops objects, one after the other; who is first makes it, and lets the
+ *	        others come meanwhile (--yield=1), so that they wait; an operation is one object
  *
  *	vez     vez_once
  *	pthread pthread_once: its function can neither fail nor be told anything
