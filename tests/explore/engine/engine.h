@@ -166,7 +166,9 @@ struct option {
 
 #define OPTIONS_MOST 32
 
-/* At each step: the state, and the thread that could go on, or 0. Ends the schedule if all that can follow is known. */
+/* At each step where it compares: the state, and the thread that could go on, or 0. Ends the schedule if all that can follow is
+ * known. */
+bool search_compares(void);
 void search_passes(uint64_t key, unsigned runs);
 /* Whether another schedule has come this way: then it was judged. */
 bool search_repeats(void);

@@ -311,7 +311,8 @@ static void choose(void)
 			fail("livelock", "more than %d steps", STEPS_MOST);
 		if (list_options(options, &n) == 0)
 			deadlock();
-		search_passes(state_key(), can_run(self) ? SELF : 0);
+		if (search_compares())
+			search_passes(state_key(), can_run(self) ? SELF : 0);
 		unsigned chosen = n == 1 ? 0 : decide(options, n);
 		action = (enum action)options[chosen].action;
 		take(options[chosen]);

@@ -130,9 +130,14 @@ bool search_repeats(void)
 	return mode == EXHAUSTIVE && depth < fixed;
 }
 
+bool search_compares(void)
+{
+	return mode == EXHAUSTIVE && depth >= fixed;
+}
+
 void search_passes(uint64_t key, unsigned runs)
 {
-	if (mode == EXHAUSTIVE && depth >= fixed && seen_before(key, runs))
+	if (seen_before(key, runs))
 		leave_schedule(PRUNED);
 }
 
