@@ -85,8 +85,7 @@ static void make_2_spinning(void)
 	make(2, NULL);
 }
 
-X_SCENARIO(barrier_two_spinning, .setup = make_2_spinning, .thread = { meet_0, meet_1 }, .check = left_whole,
-	   .preemptions = 1, .cpus = 2, .random = 5000);
+X_SCENARIO(barrier_two_spinning, .setup = make_2_spinning, .thread = { meet_0, meet_1 }, .check = left_whole, .cpus = 2);
 
 static void pass_index(void)
 {
@@ -317,7 +316,7 @@ static void left_both_or_neither(void)
 }
 
 X_SCENARIO(barrier_reset, .setup = make_2_acting_simply, .thread = { pass_or_reset_0, pass_or_reset_1, reset },
-	   .check = left_both_or_neither, .preemptions = 1, .random = 20000);
+	   .check = left_both_or_neither);
 
 /* ---- an action that fails ---- */
 

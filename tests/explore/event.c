@@ -361,8 +361,7 @@ static void set_when_two_wait(void)
 }
 
 X_SCENARIO(event_two_destroy, .setup = make_two_destroy,
-	   .thread = { wait_and_destroy_first, wait_until_and_destroy_first, set_when_two_wait }, .preemptions = 1,
-	   .random = 20000);
+	   .thread = { wait_and_destroy_first, wait_until_and_destroy_first, set_when_two_wait });
 
 /* ---- set in a signal handler ---- */
 

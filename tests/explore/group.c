@@ -249,8 +249,7 @@ static void wait_maybe_3(void)
 		leave();
 }
 
-X_SCENARIO(group_two_give_up, .setup = make_held, .thread = { wait_maybe, wait_maybe_3, leave }, .check = left,
-	   .preemptions = 1, .random = 20000);
+X_SCENARIO(group_two_give_up, .setup = make_held, .thread = { wait_maybe, wait_maybe_3, leave }, .check = left);
 
 /* ---- the object's end ---- */
 

@@ -78,9 +78,8 @@ static void make_spinning(void)
 
 X_SCENARIO(latch_two_count_down, .setup = make_2, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open);
 X_SCENARIO(latch_two_wait, .setup = make_2, .thread = { wait_for_both, wait_for_both, tell_0, tell_1 },
-	   .check = left_open, .preemptions = 1, .random = 20000);
-X_SCENARIO(latch_spinning, .setup = make_spinning, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open,
-	   .preemptions = 1, .cpus = 2, .random = 5000);
+	   .check = left_open);
+X_SCENARIO(latch_spinning, .setup = make_spinning, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open, .cpus = 2);
 X_SCENARIO(latch_look, .setup = make_2, .thread = { look_for_both, tell_0, tell_1 }, .check = left_open);
 
 static void count_down(void)
@@ -125,7 +124,7 @@ X_SCENARIO(latch_deadlines, .setup = make_1, .thread = { wait_until_0, wait_unti
 X_SCENARIO(latch_deadline_two, .setup = make_1, .thread = { wait_until_0, wait_once, count_down }, .check = left_open);
 X_SCENARIO(latch_token, .setup = make_1, .thread = { wait_with_token, fire, count_down }, .check = left_open);
 X_SCENARIO(latch_token_two, .setup = make_1, .thread = { wait_with_token, wait_once, fire, count_down },
-	   .check = left_open, .preemptions = 1, .random = 20000);
+	   .check = left_open);
 
 /* ---- destroyed as soon as that is allowed ---- */
 
@@ -203,5 +202,4 @@ static void count_when_two_wait(void)
 }
 
 X_SCENARIO(latch_two_destroy, .setup = make_two_destroy,
-	   .thread = { wait_and_destroy_first, wait_until_and_destroy_first, count_when_two_wait }, .preemptions = 1,
-	   .random = 20000);
+	   .thread = { wait_and_destroy_first, wait_until_and_destroy_first, count_when_two_wait });

@@ -176,8 +176,7 @@ static void take_both(void)
 
 X_SCENARIO(queue_two_putters, .setup = make_1, .thread = { put_10, put_20, take_both }, .check = both_taken);
 X_SCENARIO(queue_two_putters_rendezvous, .setup = make_0, .thread = { put_10, put_20, take_both }, .check = both_taken);
-X_SCENARIO(queue_two_and_two, .setup = make_1, .thread = { put_10, put_20, take_0, take_1 }, .check = both_taken,
-	   .preemptions = 1, .random = 20000);
+X_SCENARIO(queue_two_and_two, .setup = make_1, .thread = { put_10, put_20, take_0, take_1 }, .check = both_taken);
 
 /* The first to wait is the first to be served. */
 static void take_first(void)
