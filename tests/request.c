@@ -589,3 +589,460 @@ Test(request, ALL_who_gives_up_is_passed_over)
 		}
 	}
 }
+
+/* ---- waiting for it ---- */
+
+struct awaiting {
+	struct thread thread;
+	vez_request_t *r;
+	vez_deadline_t deadline;
+	vez_cancel_t *token;
+	int rc;
+};
+
+static void await_request(void *arg)
+{
+	struct awaiting *a = arg;
+	a->rc = vez_request_wait(a->r, a->deadline, a->token);
+}
+
+static void start_awaiting(struct awaiting *a, vez_request_t *r, vez_cancel_t *token)
+{
+	a->r = r;
+	a->deadline = VEZ_FOREVER;
+	a->token = token;
+	thread_start(&a->thread, await_request, a);
+	thread_await_parked(&a->thread);
+}
+
+/* Seen to fail: end_run that lets the first of several go. */
+Test(request, ALL_awaited_by_many)
+{
+	EACH_ASYNC(kind) {
+		enum { THREADS = 3 };
+		union async_object o;
+		struct note n;
+		struct awaiting a[THREADS];
+		memset(a, 0, sizeof a);
+		prepare(kind, &o, &n);
+		file(kind, &o, &n);
+		for (int i = 0; i < THREADS; i++)
+			start_awaiting(&a[i], &n.r, NULL);
+		CHECK_EQ(kind->let_go(&o), 0);
+		CHECK_COMPLETED(&n, 0);
+		for (int i = 0; i < THREADS; i++) {
+			thread_join(&a[i].thread);
+			CHECK_EQ(a[i].rc, 0);
+		}
+		CHECK_EMPTY(kind, &o);
+	}
+}
+
+/* Seen to fail: wait that cancels the request when its own time is over. */
+Test(request, ALL_giving_up_the_wait_leaves_it_queued)
+{
+	EACH_ASYNC(kind) {
+		union async_object o;
+		struct note n;
+		struct awaiting a = { .r = NULL };
+		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+		prepare(kind, &o, &n);
+		file(kind, &o, &n);
+		CHECK_EQ(vez_request_wait(&n.r, VEZ_NOW, &token), ETIMEDOUT);
+		vez_deadline_t deadline = vez_after_us(50);
+		CHECK_EQ(vez_request_wait(&n.r, deadline, NULL), ETIMEDOUT);
+		CHECK(real_now() >= deadline);
+		start_awaiting(&a, &n.r, &token);
+		vez_cancel_fire(&token);
+		thread_join(&a.thread);
+		CHECK_EQ(a.rc, ECANCELED);
+		CHECK_EQ(vez_request_wait(&n.r, VEZ_FOREVER, &token), ECANCELED);
+		CHECK_EQ(vez_request_result(&n.r), EINPROGRESS);
+		CHECK_EQ(kind->waiters(&o), 1);
+		CHECK_EQ(vez_cancel_destroy(&token), 0);
+		CHECK_EQ(kind->let_go(&o), 0);
+		CHECK_COMPLETED(&n, 0);
+		CHECK_EMPTY(kind, &o);
+	}
+}
+
+/* Seen to fail: status that takes any word for a pending one (waits for ever). */
+Test(request, ALL_never_queued)
+{
+	vez_request_t zero = VEZ_REQUEST_INITIALIZER, made;
+	vez_request_init(&made, NULL, NULL);
+	EXPECT_EQ(vez_request_wait(&zero, VEZ_FOREVER, NULL), EINVAL);
+	EXPECT_EQ(vez_request_wait(&made, VEZ_NOW, NULL), EINVAL);
+	EXPECT_EQ(vez_request_cancel(&zero), EALREADY);
+	EXPECT_EQ(vez_request_result(&zero), EINPROGRESS);
+}
+
+static void wait_for_itself(struct note *n)
+{
+	*(int *)n->arg = vez_request_wait(&n->r, VEZ_FOREVER, NULL);
+}
+
+/* Seen to fail: status that does not ask who runs it (waits for ever). */
+Test(request, ALL_its_own_function_cannot_wait_for_it)
+{
+	EACH_ASYNC(kind) {
+		union async_object o;
+		struct note n;
+		int rc = -1;
+		prepare(kind, &o, &n);
+		n.then = wait_for_itself;
+		n.arg = &rc;
+		file(kind, &o, &n);
+		CHECK_EQ(kind->let_go(&o), 0);
+		CHECK_EQ(rc, EDEADLK);
+		CHECK_COMPLETED(&n, 0);
+		CHECK_EMPTY(kind, &o);
+	}
+}
+
+static struct gate inside_done;
+
+static void stop_in_done(struct note *n)
+{
+	(void)n;
+	gate_pass(&inside_done);
+}
+
+/* On a page that is closed while its function has yet to return. */
+static void close_and_stop_in_done(struct note *n)
+{
+	guard_close(n);
+	gate_pass(&inside_done);
+}
+
+struct letting_go {
+	struct thread thread;
+	const struct async_kind *kind;
+	union async_object *o;
+	int rc;
+};
+
+static void let_go(void *arg)
+{
+	struct letting_go *l = arg;
+	l->rc = l->kind->let_go(l->o);
+}
+
+static void start_letting_go(struct letting_go *l, const struct async_kind *kind, union async_object *o)
+{
+	memset(l, 0, sizeof *l);
+	l->kind = kind;
+	l->o = o;
+	thread_start(&l->thread, let_go, l);
+}
+
+/* Seen to fail: wait that looks at the word only: it returns before the function has. */
+Test(request, ALL_waits_until_the_function_has_returned)
+{
+	EACH_ASYNC(kind) {
+		union async_object o;
+		struct note n;
+		struct letting_go l;
+		struct awaiting before = { .r = NULL }, meanwhile = { .r = NULL };
+		prepare(kind, &o, &n);
+		n.then = stop_in_done;
+		gate_init(&inside_done);
+		file(kind, &o, &n);
+		start_awaiting(&before, &n.r, NULL);
+		start_letting_go(&l, kind, &o);
+		gate_await(&inside_done, 1);
+		/* It is granted, and its owner may know; but whoever waits for it waits on. */
+		CHECK_EQ(vez_request_result(&n.r), 0);
+		CHECK_EQ(vez_request_cancel(&n.r), EALREADY);
+		CHECK_EQ(vez_request_wait(&n.r, VEZ_NOW, NULL), ETIMEDOUT);
+		start_awaiting(&meanwhile, &n.r, NULL);
+		thread_await_parked(&before.thread);
+		CHECK(!thread_done(&before.thread) && !thread_done(&meanwhile.thread));
+		gate_open(&inside_done);
+		thread_join(&before.thread);
+		thread_join(&meanwhile.thread);
+		thread_join(&l.thread);
+		CHECK_EQ(before.rc, 0);
+		CHECK_EQ(meanwhile.rc, 0);
+		CHECK_EQ(l.rc, 0);
+		CHECK_COMPLETED(&n, 0);
+		CHECK_EMPTY(kind, &o);
+	}
+}
+
+/* Seen to fail: end_run that reads the request; begin_run after the function. */
+Test(request, A06_freed_by_its_function_while_others_wait_for_it)
+{
+	EACH_ASYNC(kind) {
+		union async_object o;
+		struct note *n = guard_new(sizeof *n);
+		struct letting_go l;
+		struct awaiting before = { .r = NULL };
+		prepare(kind, &o, n);
+		n->then = close_and_stop_in_done;
+		gate_init(&inside_done);
+		file(kind, &o, n);
+		start_awaiting(&before, &n->r, NULL);
+		start_letting_go(&l, kind, &o);
+		gate_await(&inside_done, 1);
+		CHECK(!thread_done(&before.thread));
+		gate_open(&inside_done);
+		thread_join(&before.thread);
+		thread_join(&l.thread);
+		CHECK_EQ(before.rc, 0);
+		CHECK_EMPTY(kind, &o);
+		guard_free(n);
+	}
+}
+
+/* ---- what a function may do ---- */
+
+struct loop {
+	const struct async_kind *kind;
+	union async_object *o;
+	int left;
+	int results[4];
+	int rcs[4];
+};
+
+static void queue_again(struct note *n)
+{
+	struct loop *l = n->arg;
+	if (l->left == 0)
+		return;
+	l->results[--l->left] = n->result;
+	note_init(n);
+	l->rcs[l->left] = l->kind->file(l->o, n);
+}
+
+/* Seen to fail: call that marks the request done after its function has returned. */
+Test(request, ASY_05_queued_anew_from_inside_its_function)
+{
+	EACH_ASYNC(kind) {
+		union async_object o;
+		struct note n;
+		struct loop l = { kind, &o, 4, { 0 }, { 0 } };
+		if (!kind->serial)
+			continue;
+		prepare(kind, &o, &n);
+		n.then = queue_again;
+		n.arg = &l;
+		file(kind, &o, &n);
+		for (int i = 4; i-- > 0;) {
+			CHECK_EQ(kind->let_go(&o), 0);
+			CHECK_EQ(l.left, i);
+			CHECK_EQ(l.rcs[i], EINPROGRESS);
+			CHECK_EQ(l.results[i], 0);
+			CHECK_EQ(kind->waiters(&o), 1);
+		}
+		CHECK_EQ(kind->let_go(&o), 0);
+		CHECK_COMPLETED(&n, 0);
+		CHECK_EMPTY(kind, &o);
+	}
+}
+
+static bool closed;
+
+static void close_it(struct note *n)
+{
+	guard_close(n);
+	STORE(&closed, true);
+}
+
+/* Returns when the library's own thread has returned from what it did before. */
+static void await_the_clock(int64_t now)
+{
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	vez_request_t r;
+	vez_request_init(&r, NULL, NULL);
+	vez_request_set_limits(&r, now + 1, NULL);
+	CHECK_EQ(vez_sem_acquire_async(&s, 1, &r), EINPROGRESS);
+	inject_clock(now + 1);
+	vez__alarm_ring();
+	CHECK_EQ(vez_request_wait(&r, VEZ_FOREVER, NULL), 0);
+}
+
+/* On closed pages: whoever touches it crashes. Seen to fail: call that stores the result after the function; tell and
+ * the give-up that forget its limits after it. */
+Test(request, A06_freed_by_its_function)
+{
+	struct note *n = guard_new(sizeof *n);
+	for (enum way_out way = 0; way <= WAYS_OUT; way++) {
+		EACH_ASYNC(kind) {
+			union async_object o;
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			int64_t noon = stop_the_clock();
+			prepare(kind, &o, n);
+			closed = false;
+			n->then = close_it;
+			vez_request_set_limits(&n->r, noon + 100, &token);
+			file(kind, &o, n);
+			if (way == BY_CANCEL) {
+				CHECK_EQ(vez_request_cancel(&n->r), 0);
+			} else if (way == BY_TOKEN) {
+				vez_cancel_fire(&token);
+			} else if (way == BY_DEADLINE) {
+				inject_clock(noon + 100);
+				vez__alarm_ring();
+				UNTIL(LOAD(&closed));
+				await_the_clock(noon + 100);
+			} else {
+				CHECK_EQ(kind->let_go(&o), 0);
+			}
+			CHECK(closed);
+			CHECK_EQ(kind->waiters(&o), 0);
+			CHECK_EMPTY(kind, &o);
+			CHECK_EQ(vez_cancel_destroy(&token), 0);
+			guard_open(n, sizeof *n);
+		}
+	}
+	guard_free(n);
+}
+
+static void destroy_the_object(struct note *n)
+{
+	struct loop *l = n->arg;
+	l->kind->finish(l->o);
+	l->rcs[0] = l->kind->destroy(l->o);
+	guard_close(l->o);
+}
+
+/* Seen to fail: a leaver that looks at the monitor's word once more after it has completed what was settled; give_up
+ * that does so. */
+Test(request, G03_its_function_destroys_the_object)
+{
+	union async_object *o = guard_new(sizeof *o);
+	for (enum way_out way = 0; way <= WAYS_OUT; way++) {
+		EACH_ASYNC(kind) {
+			struct note n;
+			struct loop l = { .kind = kind, .o = o, .rcs = { -1 } };
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			int64_t noon = stop_the_clock();
+			prepare(kind, o, &n);
+			n.then = destroy_the_object;
+			n.arg = &l;
+			vez_request_set_limits(&n.r, noon + 100, &token);
+			file(kind, o, &n);
+			if (way == BY_DEADLINE)
+				inject_clock(noon + 100);
+			if (way < WAYS_OUT)
+				give_up(&n, &token, way);
+			else
+				CHECK_EQ(kind->let_go(o), 0);
+			CHECK_EQ(n.calls, 1);
+			CHECK_EQ(l.rcs[0], 0);
+			guard_open(o, sizeof *o);
+		}
+	}
+	guard_free(o);
+}
+
+#define CHAIN 2000
+
+static struct chain {
+	union async_object *o;
+	const struct async_kind *kind;
+	struct note *notes;
+	unsigned depth, deepest;
+	char *lowest;
+	int next;
+} chain;
+
+static void let_the_next_go(struct note *n)
+{
+	char here;
+	chain.depth++;
+	chain.deepest = chain.depth > chain.deepest ? chain.depth : chain.deepest;
+	chain.lowest = !chain.lowest || &here < chain.lowest ? &here : chain.lowest;
+	CHECK_EQ(n - chain.notes, chain.next);
+	chain.next++;
+	if (chain.next < CHAIN)
+		CHECK_EQ(chain.kind->let_go(chain.o), 0);
+	chain.depth--;
+}
+
+/* Seen to fail: call_all that calls what is completed inside a function (depth CHAIN); append that puts first. */
+Test(request, ASY_05_functions_do_not_nest)
+{
+	struct note *n = calloc(CHAIN, sizeof *n);
+	EACH_KIND(kind) {
+		union async_object o;
+		struct note first;
+		if (!kind->serial)
+			continue;
+		prepare(kind, &o, &first);
+		memset(&chain, 0, sizeof chain);
+		chain.o = &o;
+		chain.kind = kind;
+		chain.notes = n;
+		for (int i = 0; i < CHAIN; i++) {
+			note_init(&n[i]);
+			n[i].then = let_the_next_go;
+			CHECK_EQ(kind->file(&o, &n[i]), EINPROGRESS);
+		}
+		CHECK_EQ(kind->let_go(&o), 0);
+		CHECK_EQ(chain.next, CHAIN);
+		CHECK_EQ(chain.deepest, 1);
+		for (int i = 0; i < CHAIN; i++)
+			CHECK_COMPLETED(&n[i], 0);
+		CHECK_EMPTY(kind, &o);
+	}
+	free(n);
+}
+
+/* Several settled by one act are called in the order of the queue. Seen to fail: complete without reversed. */
+Test(request, ASY_05_in_the_order_in_which_they_were_settled)
+{
+	enum { REQUESTS = 5 };
+	EACH_ASYNC(kind) {
+		union async_object o;
+		struct note n[REQUESTS];
+		if (kind->serial)
+			continue;
+		prepare(kind, &o, &n[0]);
+		notes_reset();
+		for (int i = 0; i < REQUESTS; i++) {
+			memset(&n[i], 0, sizeof n[i]);
+			note_init(&n[i]);
+			file(kind, &o, &n[i]);
+		}
+		CHECK_EQ(kind->let_go(&o), 0);
+		for (int i = 0; i < REQUESTS; i++) {
+			CHECK_COMPLETED(&n[i], 0);
+			CHECK_EQ(n[i].place, i + 1);
+		}
+		CHECK_EMPTY(kind, &o);
+	}
+}
+
+static void await_thread(struct note *n)
+{
+	struct blocked *b = n->arg;
+	thread_join(&b->thread);
+}
+
+/* Its function waits for a thread that is let go by the same call. Seen to fail: pay that completes before it wakes. */
+Test(request, ALL_threads_are_woken_before_functions_are_called)
+{
+	EACH_ASYNC(kind) {
+		for (int first = 0; first < 2; first++) {
+			union async_object o;
+			struct note n;
+			struct blocked b;
+			if (kind->serial)
+				continue;
+			prepare(kind, &o, &n);
+			n.then = await_thread;
+			n.arg = &b;
+			if (first)
+				file(kind, &o, &n);
+			start_blocked(&b, kind, &o);
+			if (!first)
+				file(kind, &o, &n);
+			CHECK_EQ(kind->let_go(&o), 0);
+			CHECK_COMPLETED(&n, 0);
+			CHECK_EQ(b.rc, 0);
+			CHECK_EMPTY(kind, &o);
+		}
+	}
+}
