@@ -1046,3 +1046,538 @@ Test(request, ALL_threads_are_woken_before_functions_are_called)
 		}
 	}
 }
+
+/* ---- whoever gives up lets those go that it held back ---- */
+
+struct behind {
+	union async_object o;
+	struct note head, small[2];
+	vez_cancel_t token;
+};
+
+static void file_limited_head(struct behind *b, int64_t noon)
+{
+	memset(b, 0, sizeof *b);
+	note_init(&b->head);
+	note_init(&b->small[0]);
+	note_init(&b->small[1]);
+	vez_request_set_limits(&b->head.r, noon + 100, &b->token);
+}
+
+static void head_gives_up(struct behind *b, int64_t noon, enum way_out way)
+{
+	CHECK_EQ(b->small[0].calls + b->small[1].calls, 0);
+	if (way == BY_DEADLINE)
+		inject_clock(noon + 100);
+	give_up(&b->head, &b->token, way);
+	if (way == BY_DEADLINE)
+		await_the_clock(noon + 100);
+	CHECK_COMPLETED(&b->small[0], 0);
+	CHECK_COMPLETED(&b->small[1], 0);
+	CHECK(b->head.place < b->small[0].place || b->small[0].place < b->small[1].place);
+}
+
+/* Seen to fail: withdraw that does not look whether the next one can go. */
+Test(request, A01_a_big_head_gives_up)
+{
+	for (enum way_out way = 0; way < WAYS_OUT; way++) {
+		EACH_VARIANT(v, ONE_FORM) {
+			struct behind b;
+			int64_t noon = stop_the_clock();
+			file_limited_head(&b, noon);
+			vez_sem_init(&b.o.sem, 3, 0, v->flags);
+			CHECK_EQ(vez_sem_acquire_async(&b.o.sem, 5, &b.head.r), EINPROGRESS);
+			CHECK_EQ(vez_sem_acquire_async(&b.o.sem, 2, &b.small[0].r), EINPROGRESS);
+			CHECK_EQ(vez_sem_acquire_async(&b.o.sem, 1, &b.small[1].r), EINPROGRESS);
+			CHECK_EQ(vez_sem_permits(&b.o.sem), 3);
+			head_gives_up(&b, noon, way);
+			CHECK_EQ(vez_sem_permits(&b.o.sem), 0);
+			CHECK_EQ(vez_sem_waiters(&b.o.sem), 0);
+			CHECK_EQ(vez_sem_destroy(&b.o.sem), 0);
+		}
+	}
+}
+
+/* A thread behind an asynchronous head. Seen to fail: as the one before. */
+Test(request, A01_a_thread_behind_it)
+{
+	for (enum way_out way = 0; way < WAYS_OUT; way++) {
+		EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+			union async_object o;
+			struct note head = { .item = 0 };
+			struct blocked b;
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			int64_t noon = stop_the_clock();
+			note_init(&head);
+			vez_request_set_limits(&head.r, noon + 100, &token);
+			vez_sem_init(&o.sem, 1, 0, v->flags);
+			CHECK_EQ(vez_sem_acquire_async(&o.sem, 2, &head.r), EINPROGRESS);
+			start_blocked(&b, async_kinds[0], &o);
+			thread_await_parked(&b.thread);
+			if (way == BY_DEADLINE)
+				inject_clock(noon + 100);
+			give_up(&head, &token, way);
+			thread_join(&b.thread);
+			CHECK_EQ(b.rc, 0);
+			CHECK_EQ(vez_sem_permits(&o.sem), 0);
+			CHECK_EQ(vez_sem_destroy(&o.sem), 0);
+		}
+	}
+}
+
+/* Seen to fail: rwlock's serve that is not asked when somebody withdraws. */
+Test(request, C03_a_writer_gives_up)
+{
+	static const unsigned policies[] = { VEZ_RW_HOARE, VEZ_RW_FIFO };
+	for (enum way_out way = 0; way < WAYS_OUT; way++) {
+		EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+			for (int i = 0; i < 2; i++) {
+				struct behind b;
+				int64_t noon = stop_the_clock();
+				file_limited_head(&b, noon);
+				vez_rwlock_init(&b.o.rwlock, policies[i]);
+				CHECK_EQ(vez_rwlock_rdlock(&b.o.rwlock), 0);
+				CHECK_EQ(vez_rwlock_wrlock_async(&b.o.rwlock, &b.head.r), EINPROGRESS);
+				CHECK_EQ(vez_rwlock_rdlock_async(&b.o.rwlock, &b.small[0].r), EINPROGRESS);
+				CHECK_EQ(vez_rwlock_rdlock_async(&b.o.rwlock, &b.small[1].r), EINPROGRESS);
+				head_gives_up(&b, noon, way);
+				for (int holds = 0; holds < 3; holds++)
+					CHECK_EQ(vez_rwlock_rdunlock(&b.o.rwlock), 0);
+				CHECK_EQ(vez_rwlock_rdunlock(&b.o.rwlock), EPERM);
+				CHECK_EQ(vez_rwlock_destroy(&b.o.rwlock), 0);
+			}
+		}
+	}
+}
+
+/* Only the first of two writers leaves: the readers stay. Seen to fail: serve that admits readers past a writer. */
+Test(request, C03_of_two_writers_one_gives_up)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		vez_rwlock_t l = VEZ_RWLOCK_INITIALIZER;
+		struct note n[3];
+		memset(n, 0, sizeof n);
+		for (int i = 0; i < 3; i++)
+			note_init(&n[i]);
+		EXPECT_EQ(vez_rwlock_rdlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_wrlock_async(&l, &n[0].r), EINPROGRESS);
+		EXPECT_EQ(vez_rwlock_wrlock_async(&l, &n[1].r), EINPROGRESS);
+		EXPECT_EQ(vez_rwlock_rdlock_async(&l, &n[2].r), EINPROGRESS);
+		EXPECT_EQ(vez_request_cancel(&n[0].r), 0);
+		EXPECT_EQ(n[1].calls + n[2].calls, 0);
+		EXPECT_EQ(vez_rwlock_waiters(&l), 2);
+		EXPECT_EQ(vez_request_cancel(&n[1].r), 0);
+		CHECK_COMPLETED(&n[2], 0);
+		EXPECT_EQ(vez_rwlock_rdunlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_rdunlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_destroy(&l), 0);
+	}
+}
+
+/* The members of another group behind the only one of a third. Seen to fail: as C03. */
+Test(request, C03_a_group_gives_up)
+{
+	for (enum way_out way = 0; way < WAYS_OUT; way++) {
+		EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+			struct behind b;
+			int64_t noon = stop_the_clock();
+			file_limited_head(&b, noon);
+			vez_group_init(&b.o.group, 0);
+			CHECK_EQ(vez_group_enter(&b.o.group, 1), 0);
+			CHECK_EQ(vez_group_enter_async(&b.o.group, 2, &b.head.r), EINPROGRESS);
+			CHECK_EQ(vez_group_enter_async(&b.o.group, 1, &b.small[0].r), EINPROGRESS);
+			CHECK_EQ(vez_group_enter_async(&b.o.group, 1, &b.small[1].r), EINPROGRESS);
+			head_gives_up(&b, noon, way);
+			for (int members = 0; members < 3; members++)
+				CHECK_EQ(vez_group_leave(&b.o.group), 0);
+			CHECK_EQ(vez_group_leave(&b.o.group), EPERM);
+			CHECK_EQ(vez_group_destroy(&b.o.group), 0);
+		}
+	}
+}
+
+/* A user's give-up rule is called for it, inside. Seen to fail: give_up without gave_up_. */
+static vez_request_t *gave_up;
+
+static void note_gave_up(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
+{
+	gave_up = r;
+	for (vez_request_t *first; (first = vez_room_first(room));)
+		vez_monitor_settle(m, first, 17);
+}
+
+Test(request, C03_a_users_rule_for_it)
+{
+	for (enum way_out way = 0; way < WAYS_OUT; way++) {
+		EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+			vez_monitor_t m = VEZ_MONITOR_INITIALIZER(note_gave_up);
+			vez_room_t room = VEZ_ROOM_INITIALIZER;
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			struct note n[2];
+			int64_t noon = stop_the_clock();
+			memset(n, 0, sizeof n);
+			for (int i = 0; i < 2; i++) {
+				note_init(&n[i]);
+				if (i == 0)
+					vez_request_set_limits(&n[i].r, noon + 100, &token);
+				vez_monitor_enter(&m);
+				EXPECT_EQ(vez_monitor_wait_async(&m, &room, &n[i].r), EINPROGRESS);
+			}
+			if (way == BY_DEADLINE)
+				inject_clock(noon + 100);
+			STORE(&gave_up, NULL);
+			give_up(&n[0], &token, way);
+			EXPECT(LOAD(&gave_up) == &n[0].r);
+			EXPECT_EQ(vez_request_wait(&n[1].r, VEZ_FOREVER, NULL), 0);
+			CHECK_COMPLETED(&n[1], 17);
+			EXPECT_EQ(vez_monitor_destroy(&m), 0);
+		}
+	}
+}
+
+/* ---- semaphores ---- */
+
+/* Seen to fail: acquire_async that looks at the token first, or that queues what can never be. */
+Test(request, A03_the_order_of_causes)
+{
+	EACH_VARIANT(v, ONE_FORM) {
+		vez_sem_t s;
+		vez_cancel_t fired = VEZ_CANCEL_INITIALIZER;
+		struct note n = { .item = 0 };
+		vez_cancel_fire(&fired);
+		EXPECT_EQ(vez_sem_init(&s, 1, 4, v->flags), 0);
+		note_init(&n);
+		vez_request_set_limits(&n.r, VEZ_NOW, &fired);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 5, &n.r), EINVAL);
+		EXPECT_EQ(vez_request_result(&n.r), EINVAL);
+		EXPECT_EQ(vez_sem_acquire_async(&s, UINT32_MAX, &n.r), EINVAL);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 0, &n.r), ECANCELED);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), ECANCELED);
+		note_init(&n);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 0, &n.r), 0);
+		vez_request_set_limits(&n.r, VEZ_NOW, NULL);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 2, &n.r), ETIMEDOUT);
+		EXPECT_EQ(vez_sem_permits(&s), 1);
+		EXPECT_EQ(vez_sem_close(&s), 0);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 2, &n.r), VEZ_ECLOSED);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 0, &n.r), VEZ_ECLOSED);
+		vez_request_set_limits(&n.r, VEZ_NOW, &fired);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), ECANCELED);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 5, &n.r), EINVAL);
+		EXPECT_EQ(vez_request_result(&n.r), EINVAL);
+		EXPECT_EQ(n.calls, 0);
+		EXPECT_EQ(vez_sem_permits(&s), 1);
+		EXPECT_EQ(vez_sem_destroy(&s), 0);
+	}
+}
+
+/* Whole or not at all, in order. Seen to fail: serve that passes over a first that is too big. */
+Test(request, SEM_32_a_big_head_holds_back)
+{
+	EACH_VARIANT(v, ONE_FORM) {
+		vez_sem_t s;
+		struct note big = { .item = 0 }, small = { .item = 0 }, late = { .item = 0 };
+		EXPECT_EQ(vez_sem_init(&s, 1, 0, v->flags), 0);
+		note_init(&big);
+		note_init(&small);
+		note_init(&late);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 3, &big.r), EINPROGRESS);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 1, &small.r), EINPROGRESS);
+		if (!(v->flags & VEZ_BARGING)) {
+			/* SEM-28: an attempt honours the queue. */
+			vez_request_set_limits(&late.r, VEZ_NOW, NULL);
+			EXPECT_EQ(vez_sem_acquire_async(&s, 1, &late.r), ETIMEDOUT);
+		}
+		EXPECT_EQ(vez_sem_release(&s, 1), 0);
+		EXPECT_EQ(big.calls + small.calls, 0);
+		EXPECT_EQ(vez_sem_permits(&s), 2);
+		EXPECT_EQ(vez_sem_release(&s, 1), 0);
+		CHECK_COMPLETED(&big, 0);
+		EXPECT_EQ(small.calls, 0);
+		EXPECT_EQ(vez_sem_release(&s, 3), 0);
+		CHECK_COMPLETED(&small, 0);
+		EXPECT_EQ(vez_sem_permits(&s), 2);
+		EXPECT_EQ(vez_sem_destroy(&s), 0);
+	}
+}
+
+/* Seen to fail: serve that grants one and leaves. */
+Test(request, SEM_55_one_release_for_several)
+{
+	EACH_VARIANT(v, ONE_FORM) {
+		enum { REQUESTS = 5 };
+		vez_sem_t s;
+		struct note n[REQUESTS];
+		EXPECT_EQ(vez_sem_init(&s, 0, 0, v->flags), 0);
+		notes_reset();
+		memset(n, 0, sizeof n);
+		for (int i = 0; i < REQUESTS; i++) {
+			note_init(&n[i]);
+			EXPECT_EQ(vez_sem_acquire_async(&s, 2, &n[i].r), EINPROGRESS);
+		}
+		EXPECT_EQ(vez_sem_release(&s, 7), 0);
+		for (int i = 0; i < REQUESTS; i++) {
+			EXPECT_EQ(n[i].calls, i < 3);
+			EXPECT_EQ(n[i].place, i < 3 ? i + 1 : 0);
+		}
+		EXPECT_EQ(vez_sem_permits(&s), 1);
+		EXPECT_EQ(vez_sem_release(&s, 3), 0);
+		EXPECT_EQ(n[3].place, 4);
+		EXPECT_EQ(n[4].place, 5);
+		EXPECT_EQ(vez_sem_permits(&s), 0);
+		EXPECT_EQ(vez_sem_destroy(&s), 0);
+	}
+}
+
+/* What waits takes at once does not count towards an overflow. Seen to fail: release that adds before it serves. */
+Test(request, SEM_59_overflow)
+{
+	EACH_VARIANT(v, ONE_FORM) {
+		vez_sem_t s;
+		struct note n = { .item = 0 };
+		EXPECT_EQ(vez_sem_init(&s, 0, 4, v->flags), 0);
+		note_init(&n);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 3, &n.r), EINPROGRESS);
+		EXPECT_EQ(vez_sem_release(&s, 8), EOVERFLOW);
+		EXPECT_EQ(vez_request_result(&n.r), EINPROGRESS);
+		EXPECT_EQ(vez_sem_permits(&s), 0);
+		EXPECT_EQ(vez_sem_release(&s, 7), 0);
+		CHECK_COMPLETED(&n, 0);
+		EXPECT_EQ(vez_sem_permits(&s), 4);
+		EXPECT_EQ(vez_sem_destroy(&s), 0);
+	}
+}
+
+/* Seen to fail: close that settles the first only. */
+Test(request, ASY_11_closed_semaphore)
+{
+	EACH_VARIANT(v, ONE_FORM) {
+		enum { REQUESTS = 4 };
+		vez_sem_t s;
+		struct note n[REQUESTS];
+		EXPECT_EQ(vez_sem_init(&s, 1, 0, v->flags), 0);
+		memset(n, 0, sizeof n);
+		notes_reset();
+		for (int i = 0; i < REQUESTS; i++) {
+			note_init(&n[i]);
+			EXPECT_EQ(vez_sem_acquire_async(&s, 2, &n[i].r), EINPROGRESS);
+		}
+		EXPECT_EQ(vez_sem_destroy(&s), EBUSY);
+		EXPECT_EQ(vez_sem_close(&s), 0);
+		for (int i = 0; i < REQUESTS; i++) {
+			CHECK_COMPLETED(&n[i], VEZ_ECLOSED);
+			EXPECT_EQ(n[i].place, i + 1);
+		}
+		EXPECT_EQ(vez_sem_close(&s), 0);
+		EXPECT_EQ(n[0].calls, 1);
+		EXPECT_EQ(vez_sem_permits(&s), 1);
+		EXPECT_EQ(vez_sem_destroy(&s), 0);
+	}
+}
+
+/* ---- queues ---- */
+
+/* Seen to fail: a put that is granted without its item; storage that is written after the ring has wrapped. */
+Test(request, HND_02_items_go_from_hand_to_hand)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		for (size_t capacity = 0; capacity <= 3; capacity++) {
+			enum { ITEMS = 7 };
+			int storage[3];
+			vez_queue_t q;
+			struct note puts[ITEMS], takes[ITEMS];
+			EXPECT_EQ(vez_queue_init(&q, capacity ? storage : NULL, sizeof(int), capacity), 0);
+			memset(puts, 0, sizeof puts);
+			memset(takes, 0, sizeof takes);
+			for (int i = 0; i < ITEMS; i++) {
+				note_init(&puts[i]);
+				puts[i].item = 100 + i;
+				int rc = vez_queue_put_async(&q, &puts[i].item, &puts[i].r);
+				EXPECT_EQ(rc, (size_t)i < capacity ? 0 : EINPROGRESS);
+			}
+			EXPECT_EQ(vez_queue_putters(&q), ITEMS - capacity);
+			EXPECT_EQ(vez_queue_takers(&q), 0);
+			for (int i = 0; i < ITEMS; i++) {
+				note_init(&takes[i]);
+				EXPECT_EQ(vez_queue_take_async(&q, &takes[i].item, &takes[i].r), 0);
+				EXPECT_EQ(takes[i].item, 100 + i);
+				size_t moved = (size_t)i + capacity;
+				if (moved < ITEMS)
+					CHECK_COMPLETED(&puts[moved], 0);
+			}
+			/* The other way round: takers wait. */
+			for (int i = 0; i < ITEMS; i++) {
+				note_init(&takes[i]);
+				takes[i].item = 0;
+				EXPECT_EQ(vez_queue_take_async(&q, &takes[i].item, &takes[i].r), EINPROGRESS);
+			}
+			EXPECT_EQ(vez_queue_takers(&q), ITEMS);
+			for (int i = 0; i < ITEMS; i++) {
+				note_init(&puts[i]);
+				EXPECT_EQ(vez_queue_put_async(&q, &puts[i].item, &puts[i].r), 0);
+				CHECK_COMPLETED(&takes[i], 0);
+				EXPECT_EQ(takes[i].item, 100 + i);
+				EXPECT_EQ(puts[i].calls, 0);
+			}
+			EXPECT_EQ(vez_queue_length(&q), 0);
+			EXPECT_EQ(vez_queue_destroy(&q), 0);
+		}
+	}
+}
+
+/* Seen to fail: close that stores what putters have; that leaves takers. */
+Test(request, QUE_38_closed_queue)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		for (size_t capacity = 0; capacity <= 3; capacity++) {
+			int storage[3], item = -1;
+			vez_queue_t q;
+			struct note put[2], take[2];
+			EXPECT_EQ(vez_queue_init(&q, capacity ? storage : NULL, sizeof(int), capacity), 0);
+			memset(put, 0, sizeof put);
+			memset(take, 0, sizeof take);
+			for (size_t i = 0; i < capacity; i++)
+				EXPECT_EQ(vez_queue_put(&q, &(int){ (int)i }), 0);
+			for (int i = 0; i < 2; i++) {
+				note_init(&put[i]);
+				put[i].item = 50 + i;
+				EXPECT_EQ(vez_queue_put_async(&q, &put[i].item, &put[i].r), EINPROGRESS);
+			}
+			EXPECT_EQ(vez_queue_destroy(&q), EBUSY);
+			EXPECT_EQ(vez_queue_close(&q), 0);
+			CHECK_COMPLETED(&put[0], VEZ_ECLOSED);
+			CHECK_COMPLETED(&put[1], VEZ_ECLOSED);
+			note_init(&put[0]);
+			EXPECT_EQ(vez_queue_put_async(&q, &put[0].item, &put[0].r), VEZ_ECLOSED);
+			EXPECT_EQ(vez_request_result(&put[0].r), VEZ_ECLOSED);
+			for (size_t i = 0; i < capacity; i++) {
+				note_init(&take[0]);
+				EXPECT_EQ(vez_queue_take_async(&q, &item, &take[0].r), 0);
+				EXPECT_EQ(item, i);
+			}
+			note_init(&take[0]);
+			EXPECT_EQ(vez_queue_take_async(&q, &item, &take[0].r), VEZ_ECLOSED);
+			EXPECT_EQ(vez_queue_destroy(&q), 0);
+			EXPECT_EQ(vez_queue_init(&q, capacity ? storage : NULL, sizeof(int), capacity), 0);
+			for (int i = 0; i < 2; i++) {
+				note_init(&take[i]);
+				EXPECT_EQ(vez_queue_take_async(&q, &item, &take[i].r), EINPROGRESS);
+			}
+			EXPECT_EQ(vez_queue_close(&q), 0);
+			CHECK_COMPLETED(&take[0], VEZ_ECLOSED);
+			CHECK_COMPLETED(&take[1], VEZ_ECLOSED);
+			EXPECT_EQ(vez_queue_destroy(&q), 0);
+		}
+	}
+}
+
+/* A taker that was chosen has the item, though its token fires before its owner looks. Seen to fail: a fire that ends
+ * what is settled. */
+Test(request, F02_chosen_and_then_cancelled)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		for (size_t capacity = 0; capacity <= 3; capacity += 3) {
+			int storage[3], item = 31;
+			vez_queue_t q;
+			vez_completions_t list;
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			struct note take[2];
+			EXPECT_EQ(vez_queue_init(&q, storage, sizeof(int), capacity), 0);
+			vez_completions_init(&list, -1);
+			memset(take, 0, sizeof take);
+			for (int i = 0; i < 2; i++) {
+				vez_request_init_completions(&take[i].r, &list);
+				vez_request_set_limits(&take[i].r, VEZ_FOREVER, i == 0 ? &token : NULL);
+				EXPECT_EQ(vez_queue_take_async(&q, &take[i].item, &take[i].r), EINPROGRESS);
+			}
+			EXPECT_EQ(vez_queue_try_put(&q, &item), 0);
+			vez_cancel_fire(&token);
+			EXPECT_EQ(vez_request_cancel(&take[0].r), EALREADY);
+			EXPECT(vez_completions_next(&list) == &take[0].r);
+			EXPECT(vez_completions_next(&list) == NULL);
+			EXPECT_EQ(vez_request_result(&take[0].r), 0);
+			EXPECT_EQ(take[0].item, 31);
+			/* Fired first: the other one gets it. */
+			vez_request_init_completions(&take[0].r, &list);
+			EXPECT_EQ(vez_request_cancel(&take[1].r), 0);
+			EXPECT(vez_completions_next(&list) == &take[1].r);
+			EXPECT_EQ(vez_queue_destroy(&q), 0);
+		}
+	}
+}
+
+/* ---- inside a function, anything ---- */
+
+struct reentry {
+	pthread_mutex_t mutex;
+	vez_sem_t sem;
+	vez_cancel_t token;
+	struct note other, fired, third;
+	int wrong;
+	int calls;
+};
+
+static void enter_everything(struct note *n)
+{
+	struct reentry *e = n->arg;
+	e->calls++;
+	e->wrong += pthread_mutex_trylock(&e->mutex) != 0;
+	e->wrong += vez_sem_release(&e->sem, 1) != 0;
+	e->wrong += vez_sem_drain(&e->sem) != 1;
+	note_init(&e->third);
+	e->wrong += vez_sem_acquire_async(&e->sem, 1000, &e->third.r) != EINPROGRESS;
+	e->wrong += vez_request_cancel(&e->other.r) != 0;
+	e->wrong += e->other.calls != 0; /* its turn comes when this one has returned */
+	vez_cancel_fire(&e->token);
+	e->wrong += e->fired.calls != 0;
+	e->wrong += vez_request_cancel(&e->third.r) != 0;
+	e->wrong += vez_sem_waiters(&e->sem) != 0;
+	pthread_mutex_unlock(&e->mutex);
+}
+
+static void *release_one(void *arg)
+{
+	vez_sem_release(arg, 1);
+	return NULL;
+}
+
+/* Released, fired, cancelled and timed out by this thread or another one. Seen to fail: complete that calls while it
+ * holds; fire that calls inside kin (both hang). */
+Test(request, G03_no_lock_is_held)
+{
+	for (int by = 0; by < 4; by++) {
+		EACH_VARIANT(v, ONE_FORM) {
+			struct reentry e = { .mutex = PTHREAD_MUTEX_INITIALIZER, .wrong = 0 };
+			struct note n = { .then = enter_everything, .arg = &e };
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			pthread_t t;
+			EXPECT_EQ(vez_sem_init(&e.sem, 0, 0, v->flags), 0);
+			note_init(&n);
+			note_init(&e.other);
+			note_init(&e.fired);
+			vez_request_set_limits(&n.r, by == 3 ? vez_after_us(200) : VEZ_FOREVER, &token);
+			vez_request_set_limits(&e.fired.r, VEZ_FOREVER, &e.token);
+			vez_request_set_key(&n.r, -1);
+			EXPECT_EQ(vez_sem_acquire_async(&e.sem, 500, &e.other.r), EINPROGRESS);
+			EXPECT_EQ(vez_sem_acquire_async(&e.sem, 500, &e.fired.r), EINPROGRESS);
+			EXPECT_EQ(vez_sem_acquire_async(&e.sem, 1, &n.r), EINPROGRESS);
+			if (by == 0) {
+				EXPECT_EQ(pthread_create(&t, NULL, release_one, &e.sem), 0);
+				pthread_join(t, NULL);
+			} else if (by == 1) {
+				vez_cancel_fire(&token);
+			} else if (by == 2) {
+				EXPECT_EQ(vez_request_cancel(&n.r), 0);
+			}
+			EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
+			EXPECT_EQ(vez_request_wait(&e.third.r, VEZ_FOREVER, NULL), 0);
+			EXPECT_EQ(n.result, by == 0 ? 0 : by == 3 ? ETIMEDOUT : ECANCELED);
+			EXPECT_EQ(e.calls, 1);
+			EXPECT_EQ(e.wrong, 0);
+			CHECK_COMPLETED(&e.other, ECANCELED);
+			CHECK_COMPLETED(&e.fired, ECANCELED);
+			CHECK_COMPLETED(&e.third, ECANCELED);
+			EXPECT_EQ(vez_sem_destroy(&e.sem), 0);
+		}
+	}
+}
