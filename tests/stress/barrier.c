@@ -98,6 +98,8 @@ static void take_turns(void *arg)
 	}
 }
 
+/* Seen to fail: with a round that ends one party short, with an index that is one too low, and with an action that
+ * runs when its round has ended. */
 static void turns_test(const struct test *t)
 {
 	struct party parties[PARTIES_MAX];
@@ -273,11 +275,12 @@ static int life_destroy(void *obj)
 	return vez_barrier_destroy(obj);
 }
 
-/* Seen to fail (it crashes): with a decided round whose requests still heed their limits. */
+/* Seen to fail: with vez__monitor_leave touching the monitor when it has left, and (limited) with a
+ * decided round whose requests still heed their limits. */
 static void destroy_test(const struct test *t)
 {
 	static const struct life life = { sizeof(vez_barrier_t), life_make, life_wait, life_waiters, life_let_go,
-					  life_destroy };
+					  life_destroy, NULL };
 	life_run(t, &life);
 }
 

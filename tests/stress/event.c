@@ -142,7 +142,8 @@ static void wait_often(void *arg)
 	}
 }
 
-/* Two set and reset, others wait. */
+/* Two set and reset, others wait. Seen to fail: with a wait that leaves the set it took, and with a
+ * reset that leaves it. */
 static void reset_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -216,7 +217,8 @@ static void stand_in_line(void)
 	}
 }
 
-/* Requests are queued by one thread, so in a known order; each lets the next one through. */
+/* Requests are queued by one thread, so in a known order; each lets the next one through. Seen to fail:
+ * with a room that is last in, first out, and, now and then, with a set that is lost while another is inside. */
 static void order_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -262,7 +264,8 @@ static bool all_at_gate(const struct test *t)
 	return back + vez_event_waiters(&s.event) == t->n;
 }
 
-/* The set is followed by a reset at once. */
+/* The set is followed by a reset at once. Seen to fail: with a reset that does nothing, and (it hangs) with a
+ * set that only sets the flag and leaves the waiters to who is inside. */
 static void gate_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -321,15 +324,22 @@ static void life_let_go(void *obj, const struct test *t)
 		vez_cancel_clear(&s.firer.token);
 }
 
+static bool life_is_open(const void *obj)
+{
+	return vez_event_is_set(obj);
+}
+
 static int life_destroy(void *obj)
 {
 	return vez_event_destroy(obj);
 }
 
+/* Seen to fail: with vez__monitor_leave touching the monitor when it has left; limited, with a destroy that does
+ * not wait for those who are coming; late, with a wait that goes through while another is inside. */
 static void destroy_test(const struct test *t)
 {
 	static const struct life life = { sizeof(vez_event_t), life_make, life_wait, life_waiters, life_let_go,
-					  life_destroy };
+					  life_destroy, life_is_open };
 	life_run(t, &life);
 }
 
@@ -337,7 +347,7 @@ const struct test event_tests[] = {
 	{ "event-auto-2", auto_test, NULL, 2, 0, 50 },
 	{ "event-auto-4", auto_test, NULL, 4, 0, 50 },
 	{ "event-auto-in-handler-3", auto_test, NULL, 3, IN_HANDLER, 50 },
-	{ "event-reset-3", reset_test, NULL, 3, 0, 50 },
+	{ "event-reset-3", reset_test, NULL, 3, 0, 100 },
 	{ "event-order-2", order_test, NULL, 2, 0, 20 },
 	{ "event-gate-1", gate_test, NULL, 1, 0, 5 },
 	{ "event-gate-4", gate_test, NULL, 4, 0, 5 },
@@ -346,7 +356,7 @@ const struct test event_tests[] = {
 	{ "event-destroy-auto-racing", destroy_test, NULL, 1, RACES, 2 },
 	{ "event-destroy-auto-limited", destroy_test, NULL, 1, LIMITED, 2 },
 	{ "event-destroy-manual-racing", destroy_test, NULL, 1, MANUAL | RACES, 2 },
-	{ "event-destroy-manual-late", destroy_test, NULL, 2, MANUAL | LATE, 2 },
+	{ "event-destroy-manual-late", destroy_test, NULL, 7, MANUAL | LATE, 2 },
 	{ "event-destroy-manual-3", destroy_test, NULL, 3, MANUAL, 2 },
 	{ "event-destroy-manual-limited-3", destroy_test, NULL, 3, MANUAL | LIMITED, 2 },
 	{ 0 },

@@ -87,6 +87,7 @@ static void come_and_go(void *arg)
 	atomic_fetch_sub(&s.firer.going, 1);
 }
 
+/* Seen to fail: with a newcomer that any running group admits; under the thread sanitizer, with a relaxed leave. */
 static void load_test(const struct test *t)
 {
 	static unsigned names[MEMBERS_MAX] = { 0, 1, 2, 3, 4, 5 };
@@ -289,10 +290,11 @@ static int life_destroy(void *obj)
 	return vez_group_destroy(obj);
 }
 
+/* Seen to fail: with vez__monitor_leave touching the monitor when it has left. */
 static void destroy_test(const struct test *t)
 {
 	static const struct life life = { sizeof(vez_group_t), life_make, life_wait, life_waiters, life_let_go,
-					  life_destroy };
+					  life_destroy, NULL };
 	life_run(t, &life);
 }
 

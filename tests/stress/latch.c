@@ -85,7 +85,8 @@ static void make(const struct test *t)
 	atomic_store(&s.firer.going, t->n);
 }
 
-/* Seen to fail (it hangs): with who gives up clearing AWAITED though others are queued. */
+/* Seen to fail: with a latch that is open at 1, (it hangs) with who gives up clearing AWAITED though others are queued,
+ * and, under the thread sanitizer, with a relaxed count_down. */
 static void gate_test(const struct test *t)
 {
 	static unsigned names[COUNTERS] = { 0, 1, 2 };
@@ -140,15 +141,22 @@ static void life_let_go(void *obj, const struct test *t)
 		vez_cancel_clear(&s.firer.token);
 }
 
+static bool life_is_open(const void *obj)
+{
+	return vez_latch_count(obj) == 0;
+}
+
 static int life_destroy(void *obj)
 {
 	return vez_latch_destroy(obj);
 }
 
+/* Seen to fail: with vez__monitor_leave touching the monitor when it has left; late, with a wait that goes through
+ * while another is inside. */
 static void destroy_test(const struct test *t)
 {
 	static const struct life life = { sizeof(vez_latch_t), life_make, life_wait, life_waiters, life_let_go,
-					  life_destroy };
+					  life_destroy, life_is_open };
 	life_run(t, &life);
 }
 
@@ -157,7 +165,7 @@ const struct test latch_tests[] = {
 	{ "latch-4", gate_test, NULL, 4, 0, 5 },
 	{ "latch-destroy", destroy_test, NULL, 1, 0, 2 },
 	{ "latch-destroy-racing", destroy_test, NULL, 1, RACES, 2 },
-	{ "latch-destroy-late", destroy_test, NULL, 2, LATE, 2 },
+	{ "latch-destroy-late", destroy_test, NULL, 7, LATE, 2 },
 	{ "latch-destroy-3", destroy_test, NULL, 3, 0, 2 },
 	{ "latch-destroy-limited-3", destroy_test, NULL, 3, LIMITED, 2 },
 	{ 0 },

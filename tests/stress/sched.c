@@ -81,6 +81,8 @@ static void change_gap(void *arg)
 	}
 }
 
+/* Seen to fail: with an attempt that does not look whether somebody is inside, and with a gap that is not kept; under
+ * the thread sanitizer, with a relaxed leave. */
 static void load_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -162,7 +164,8 @@ static void jostle(void *arg)
 	}
 }
 
-/* They queue while the first is inside, in a known order, and some give up. */
+/* They queue while the first is inside, in a known order, and some give up. Seen to fail: with equals that
+ * are served last in, first out, and now and then, with an attempt that does not look whether somebody waits. */
 static void order_test(const struct test *t)
 {
 	static unsigned names[CREW_MAX] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -197,14 +200,14 @@ static void life_make(void *obj, const struct test *t)
 	static const int what = 0;
 	EXPECT(vez_sched_init(obj, more_urgent, 0) == 0, "init");
 	EXPECT(vez_sched_enter(obj, &what) == 0, "enter");
-	EXPECT(!(t->flags & GAP) || vez_sched_min_gap(obj, GAP_NS) == 0, "gap");
+	EXPECT(!(t->flags & GAP) || vez_sched_min_gap(obj, 6 * GAP_NS) == 0, "gap");
 }
 
 static bool life_wait(void *obj, const struct test *t)
 {
 	int what = (int)rnd(2);
 	int rc;
-	struct limits l = t->flags & LIMITED ? some_limits(30000, &s.firer.token) : no_limits;
+	struct limits l = t->flags & LIMITED ? some_limits(100000, &s.firer.token) : no_limits;
 	if (t->flags & RACES && rnd(2))
 		WAIT_UNTIL((rc = vez_sched_try_enter(obj, &what)) != EBUSY);
 	else
@@ -219,13 +222,18 @@ static size_t life_waiters(const void *obj)
 	return vez_sched_waiters(obj);
 }
 
+/* The token may fire while those who are left wait for the end of the gap. */
 static void life_let_go(void *obj, const struct test *t)
 {
-	bool fires = t->flags & LIMITED && rnd(2);
-	if (fires)
+	bool before = t->flags & LIMITED && rnd(2), after = t->flags & LIMITED && rnd(2);
+	if (before)
 		vez_cancel_fire(&s.firer.token);
 	EXPECT(vez_sched_leave(obj) == 0, "leave");
-	if (fires)
+	if (after)
+		idle(10000);
+	if (after)
+		vez_cancel_fire(&s.firer.token);
+	if (before || after)
 		vez_cancel_clear(&s.firer.token);
 }
 
@@ -234,10 +242,12 @@ static int life_destroy(void *obj)
 	return vez_sched_destroy(obj);
 }
 
+/* Seen to fail: with vez__monitor_leave touching the monitor when it has left, and (it hangs) with who gives up
+ * remaining the keeper of the gap. */
 static void destroy_test(const struct test *t)
 {
 	static const struct life life = { sizeof(vez_sched_t), life_make, life_wait, life_waiters, life_let_go,
-					  life_destroy };
+					  life_destroy, NULL };
 	life_run(t, &life);
 }
 
@@ -246,8 +256,8 @@ const struct test sched_tests[] = {
 	{ "sched-4", load_test, NULL, 4, 0, 20 },
 	{ "sched-gap-3", load_test, NULL, 3, GAP, 40 },
 	{ "sched-gap-changes-3", load_test, NULL, 3, CHANGES, 40 },
-	{ "sched-order-5", order_test, NULL, 5, 0, 20 },
-	{ "sched-order-gap-4", order_test, NULL, 4, GAP, 40 },
+	{ "sched-order-5", order_test, NULL, 5, 0, 50 },
+	{ "sched-order-gap-4", order_test, NULL, 4, GAP, 50 },
 	{ "sched-destroy", destroy_test, NULL, 1, 0, 2 },
 	{ "sched-destroy-racing", destroy_test, NULL, 1, RACES, 2 },
 	{ "sched-destroy-racing-2", destroy_test, NULL, 2, RACES, 2 },

@@ -200,10 +200,11 @@ struct life {
 	size_t (*waiters)(const void *obj);
 	void (*let_go)(void *obj, const struct test *t);
 	int (*destroy)(void *obj); /* NULL: there is nothing to destroy */
+	bool (*is_open)(const void *obj); /* for LATE: nobody has to wait any more */
 };
 
 /* Flags of the test: they are let go without looking whether they are queued; one comes when the others are queued,
- * just as they are let go, and it alone may destroy. */
+ * just as they are let go, and takes the object away without destroying it: destroy would wait for who is inside. */
 #define RACES 0x100u
 #define LATE 0x200u
 
