@@ -108,8 +108,7 @@ X_SCENARIO(mutex_2, .setup = make_default, .thread = { lock_and_count, lock_and_
 X_SCENARIO(mutex_3, .setup = make_default, .thread = { lock_and_count, lock_and_count, lock_and_count },
 	   .check = counted_3);
 X_SCENARIO(mutex_4, .setup = make_default,
-	   .thread = { lock_and_count, lock_and_count, lock_and_count, lock_and_count }, .check = counted_4,
-	   .preemptions = 1, .random = 20000);
+	   .thread = { lock_and_count, lock_and_count, lock_and_count, lock_and_count }, .check = counted_4);
 X_SCENARIO(mutex_twice, .setup = make_default, .thread = { lock_and_count_twice, lock_and_count },
 	   .check = counted_3);
 X_SCENARIO(mutex_twice_3, .setup = make_default, .thread = { lock_and_count_twice, lock_and_count, lock_and_count },
@@ -294,9 +293,9 @@ X_SCENARIO(mutex_token, .setup = make_default, .thread = { with_token, lock_and_
 X_SCENARIO(mutex_fair_token, .setup = make_fair, .thread = { with_token, lock_and_count, fire },
 	   .check = counted_within_limits);
 X_SCENARIO(mutex_token_4, .setup = make_default, .thread = { with_token, lock_and_count, fire, lock_and_count },
-	   .check = counted_within_limits_2, .preemptions = 1, .random = 30000);
+	   .check = counted_within_limits_2);
 X_SCENARIO(mutex_fair_token_4, .setup = make_fair, .thread = { with_token, lock_and_count, fire, lock_and_count },
-	   .check = counted_within_limits_2, .preemptions = 1, .random = 30000);
+	   .check = counted_within_limits_2);
 
 /* ---- barging: who was told may come in vain, and is handed it after a while ---- */
 

@@ -415,7 +415,7 @@ static void wrote_three(void)
 X_SCENARIO(rw_upgrade_alone, .setup = make_read, .thread = { upgrade, read_one }, .check = wrote_one);
 X_SCENARIO(rw_upgrade_two, .setup = make_read_twice, .thread = { upgrade, upgrade }, .check = wrote_two);
 X_SCENARIO(rw_upgrade_three, .setup = make_read_thrice, .thread = { upgrade, upgrade, upgrade },
-	   .check = wrote_three, .preemptions = 1, .random = 20000);
+	   .check = wrote_three);
 X_SCENARIO(rw_upgrade_reader_leaves, .setup = make_read_twice, .thread = { upgrade, unlock_read, read_one },
 	   .check = wrote_one);
 X_SCENARIO(rw_upgrade_writer, .setup = make_read, .thread = { upgrade, write_one }, .check = wrote_two);
@@ -512,8 +512,7 @@ static void read_queued_second(void)
 }
 
 X_SCENARIO(rw_upgrade_again_fifo, .setup = make_upgraded_fifo,
-	   .thread = { write_one, read_queued_second, undo_and_upgrade_again }, .check = wrote_one, .preemptions = 1,
-	   .random = 20000);
+	   .thread = { write_one, read_queued_second, undo_and_upgrade_again }, .check = wrote_one);
 
 /* Who undoes and upgrades again at once does not overtake the reader that the undo admitted. */
 static void make_upgraded(void)

@@ -13,6 +13,9 @@
 /* Schedules of a scenario, where the whole is to take well under a minute. */
 #define QUICK_MOST 2000
 
+/* Preemptions. What is too big for so many besides a fault has them without. */
+#define USUAL 2
+
 extern const struct x_scenario *__start_x_scenarios[];
 extern const struct x_scenario *__stop_x_scenarios[];
 
@@ -63,7 +66,7 @@ static bool parse(const char *arg)
 
 static unsigned bound_of(const struct x_scenario *s)
 {
-	unsigned bound = s->preemptions ? s->preemptions : s->thread[2] ? 2 : 3;
+	unsigned bound = s->preemptions ? s->preemptions : s->thread[2] ? USUAL : USUAL + 1;
 	if (options.preemptions >= 0)
 		return (unsigned)options.preemptions;
 	return options.quick && bound > 2 ? 2 : bound;
@@ -128,6 +131,11 @@ static bool explore(const struct x_scenario *s)
 	if (s->open)
 		return explore_open(s, &r);
 	bool ok = report(s, &r, r.failed ? "FAIL" : "ok");
+	if (ok && r.preemptions < USUAL && !r.seed && options.preemptions < 0) {
+		struct search calm = { .preemptions = USUAL, .most = r.most };
+		search_exhaustive(&calm);
+		ok = report(s, &calm, calm.failed ? "FAIL" : "ok");
+	}
 	if (ok && s->random && !options.seed) {
 		struct search more = { .faults = r.faults, .seed = 1, .most = options.quick ? QUICK_MOST : s->random };
 		search_random(&more);
