@@ -59,7 +59,7 @@ Test(barrier, ALL_the_last_party_lets_go)
 	check_let_go(barrier);
 }
 
-/* Seen to fail: a fire that leaves the request to its thread. */
+/* Seen to fail: a fire that leaves the request in the room. */
 Test(barrier, ALL_fire_ends_a_wait)
 {
 	check_fire_ends_a_wait(barrier);
@@ -107,7 +107,7 @@ Test(barrier, A10_let_go_and_then_cancelled_before_it_ran)
 	check_let_go_then_cancelled(barrier);
 }
 
-/* Seen to fail: a fire that leaves the request to its thread. */
+/* Seen to fail: a fire that leaves the request in the room. */
 Test(barrier, A10_cancelled_and_then_completed_before_it_ran)
 {
 	check_cancelled_then_let_go(barrier);

@@ -327,7 +327,7 @@ Test(cond, CON_04_timed_out_with_the_mutex)
 	}
 }
 
-/* Seen to fail: a negative deadline that is passed to the kernel; a past one that queues. */
+/* Seen to fail: a past deadline that queues. */
 Test(cond, CON_20_H02_ALL_01_deadlines_that_have_passed)
 {
 	EACH_VARIANT(v, ONE_FORM) {
@@ -670,7 +670,7 @@ Test(cond, B03_CON_22_cancelled_and_then_a_signal_before_it_ran)
 	}
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled; a move of whom the deadline has passed. */
+/* Seen to fail: await that asks the clock and not its request; notify that takes the last. */
 Test(cond, CON_22_C04_notified_after_its_deadline_passed_but_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
@@ -844,7 +844,7 @@ Test(cond, B04_a_notified_waiter_is_passed_over_for_a_millisecond)
 }
 
 /* A signal by a thread without the mutex, while the waiter still has it or is just letting it go. Seen to fail: a
- * wait that lets the mutex go before it queues. */
+ * signal that is counted when nobody waits. */
 Test(cond, ALL_signals_without_the_mutex)
 {
 	EACH_VARIANT(v, ALL) {
@@ -858,6 +858,65 @@ Test(cond, ALL_signals_without_the_mutex)
 				EXPECT_EQ(wait_join(&a), 0);
 				EXPECT_EQ(a.holds, kind ? 1 : 0);
 			}
+			EXPECT_QUIET(&c, &m);
+		}
+	}
+}
+
+static vez_cond_t *watched;
+static pthread_t watcher;
+static size_t waiting_at_wake;
+
+/* How many wait on the condition when another thread than the test's first wakes somebody, for the first time. */
+static void note_waiters(uint32_t *word)
+{
+	size_t unset = SIZE_MAX;
+	(void)word;
+	if (!pthread_equal(pthread_self(), watcher))
+		__atomic_compare_exchange_n(&waiting_at_wake, &unset, vez_cond_waiters(watched), false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+struct signaller {
+	struct thread thread;
+	vez_cond_t *cond;
+	vez_mutex_t *mutex;
+	size_t count;
+};
+
+static void signal_under_mutex(void *arg)
+{
+	struct signaller *s = arg;
+	vez_mutex_lock(s->mutex);
+	s->count = vez_cond_signal(s->cond);
+	vez_mutex_unlock(s->mutex);
+}
+
+/* Who gets the mutex from a wait finds it queued. Seen to fail: a wait that lets the mutex go before it queues. */
+Test(cond, CON_25_queued_before_the_mutex_is_let_go)
+{
+	EACH_VARIANT(v, FIFO_ONLY) {
+		EACH_MUTEX_KIND(kind) {
+			vez_mutex_t m = make_mutex(VEZ_FAIR | kind);
+			vez_cond_t c = make_cond();
+			struct waiter a = WAITER(&c, &m, v->form);
+			struct signaller s = { .cond = &c, .mutex = &m };
+			watched = &c;
+			watcher = pthread_self();
+			waiting_at_wake = SIZE_MAX;
+			lock(&m);
+			wait_run(&a);
+			UNTIL(vez_mutex_waiters(&m) == 1);
+			thread_start(&s.thread, signal_under_mutex, &s);
+			UNTIL(vez_mutex_waiters(&m) == 2);
+			thread_await_parked(&s.thread);
+			inject_before_wake(note_waiters);
+			unlock(&m);
+			thread_join(&s.thread);
+			EXPECT_EQ(wait_join(&a), 0);
+			inject_before_wake(NULL);
+			EXPECT_EQ(s.count, 1);
+			EXPECT_EQ(LOAD(&waiting_at_wake), 1);
 			EXPECT_QUIET(&c, &m);
 		}
 	}
@@ -881,8 +940,7 @@ static void ring_at(void *arg)
 	r->notified = vez_cond_signal(r->cond);
 }
 
-/* Seen to fail: give_up that ends a request that was settled; take_out that does not ask whether its thread is
- * coming. */
+/* Seen to fail: await that asks the clock and not its request; a wait that returns without the mutex. */
 Test(cond, CON_22_ALL_04_notified_and_timed_out_in_the_same_instant)
 {
 	int notified = 0, timed_out = 0;

@@ -574,8 +574,7 @@ Test(mutex, ALL_08_an_unlock_wakes_the_head_and_nobody_else)
 
 /* ---- barging, and its bound ---- */
 
-/* Seen to fail: unlock that pokes again while POKED (two wakes); one that hands over at once; look that leaves
- * POKED. */
+/* Seen to fail: an unlock that hands over at once; came that leaves POKED. */
 Test(mutex, D01_who_overtakes_does_not_lose_the_one_who_was_told)
 {
 	EACH_VARIANT(v, ALL) {
@@ -955,7 +954,7 @@ Test(mutex, A10_cancelled_and_then_unlocked_before_it_ran)
 	}
 }
 
-/* Seen to fail: come_in that gives up without looking, or without asking whether it was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(mutex, C04_let_in_after_its_deadline_passed_but_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
@@ -975,8 +974,8 @@ Test(mutex, C04_let_in_after_its_deadline_passed_but_before_it_ran)
 	}
 }
 
-/* Its deadline has passed, it is on its way in, and whoever is inside lets it have the mutex. Seen to fail: as
- * above. */
+/* Its deadline has passed, it is on its way in, and whoever is inside lets it have the mutex. Seen to fail:
+ * come_in that gives up without asking whether it was settled. */
 Test(mutex, C04_let_in_between_its_deadline_and_its_leaving)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
@@ -1028,7 +1027,7 @@ Test(mutex, F02_a_head_that_leaves_while_the_mutex_is_free)
 	}
 }
 
-/* Seen to fail: give_up that ends a request that was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(mutex, ALL_04_let_in_and_timed_out_in_the_same_instant)
 {
 	int had = 0, had_not = 0;
@@ -1052,7 +1051,7 @@ Test(mutex, ALL_04_let_in_and_timed_out_in_the_same_instant)
 	EXPECT(had > 0 && had_not > 0);
 }
 
-/* Seen to fail: as A10. */
+/* Seen to fail: with_first that leaves HANDOFF. */
 Test(mutex, TOK_13_cancel_and_unlock_race)
 {
 	for (int round = 0; round < 600; round++) {
@@ -1117,7 +1116,7 @@ Test(mutex, I03_who_was_let_in_queues_elsewhere_before_its_wake)
 
 /* ---- deadlines ---- */
 
-/* Seen to fail: a negative deadline that is passed to the kernel; one that is taken for "for ever". */
+/* Seen to fail: a negative deadline that is taken for "for ever". */
 Test(mutex, H02_ALL_01_deadlines_that_have_passed)
 {
 	EACH_VARIANT(v, ONE_FORM) {
@@ -1403,7 +1402,7 @@ static long count_all(vez_mutex_t *m, unsigned kind, const enum form *forms, uns
 	return had;
 }
 
-/* Seen to fail: a lock that loads and stores instead of exchanging; an unlock that clears QUEUED. */
+/* Seen to fail: a lock that loads and stores instead of exchanging; came that leaves POKED. */
 Test(mutex, LCK_25_all_but_two_are_cancelled)
 {
 	static const enum form forms[] = { TOKEN_FAR, UNTIMED, TOKEN_FAR, TOKEN, TOKEN_FAR, TOKEN_FAR };
@@ -1427,7 +1426,7 @@ Test(mutex, LCK_26_D01_timeouts_over_and_over)
 	}
 }
 
-/* Seen to fail: as LCK_25; an unlock that finds somebody inside and does not leave it a trace. */
+/* Seen to fail: came that leaves POKED; take_for that clears QUEUED though others are left. */
 Test(mutex, D01_nobody_is_left_behind)
 {
 	static const enum form forms[] = { UNTIMED, UNTIMED, TOKEN };
