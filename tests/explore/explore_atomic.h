@@ -51,8 +51,7 @@ bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const stru
 	x__cas((p), sizeof *(p), (expected), (uint64_t)X__AS(p, desired), X__SITE(p, order))
 
 /* The loads of a waiting loop are steps themselves. */
-static inline void vez__pause(void)
-{
-}
+void x__pause(void);
+#define vez__pause() x__pause()
 
 #endif

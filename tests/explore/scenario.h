@@ -53,9 +53,6 @@ void x_failed(const char *file, int line, const char *condition);
 		x_looked(); \
 	} while (0)
 void x_look(void);
-/* The ticks of the eventfds 0 to X_EVENTFDS - 1; a scenario's set-up sets them to 0. */
-#define X_EVENTFDS 4
-extern unsigned x_ticks[X_EVENTFDS];
 void x_yield(void);
 void x_looked(void);
 
@@ -68,6 +65,18 @@ void x_alive(void *object, size_t size);
 
 /* A deadline that may pass at any moment. */
 vez_deadline_t x_soon(void);
+
+/* A thread of a scenario that is the library's alarm clock (src/sync/alarm.h); its set-up calls x_make_alarm. It need not
+ * end. On real threads the library has made its own. */
+void x_make_alarm(void);
+void x_alarm(void);
+
+/* In setup: an eventfd without ticks, one of X_EVENTFDS. How often it has ticked: who reads that it did comes after the
+ * tick. Nobody may write to it any more. */
+#define X_EVENTFDS 4
+int x_eventfd(unsigned i);
+unsigned x_ticked(unsigned i);
+void x_eventfd_dead(unsigned i);
 
 /* In setup: the longest spin, where there is more than one processor. */
 void x_spin(unsigned pauses);

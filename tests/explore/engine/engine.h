@@ -115,6 +115,7 @@ struct thread {
 	unsigned buffered;
 	struct look looks[LOOKS_MOST];
 	unsigned looked;
+	struct look last_read;
 	bool looking;
 	struct visit visits[VISITS_MOST];
 	unsigned visited;

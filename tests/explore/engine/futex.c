@@ -10,6 +10,7 @@
 
 #include "engine.h"
 #include "src/futex/sys.h"
+#include "src/sync/alarm.h"
 
 /* More than the library's own intervals, and than x_soon. */
 #define LATE_NS 2000000
@@ -134,22 +135,48 @@ vez_deadline_t x_soon(void)
 
 /* ---- the rest of the system ---- */
 
-unsigned x_ticks[X_EVENTFDS];
+static unsigned ticks[X_EVENTFDS];
 
 void vez__sys_tick(int efd)
 {
-	ENTER();
-	point();
-	flush_all(SELF);
-	TRACE("tick", NULL, NULL, 0, "%d", efd);
-	x_ticks[efd]++;
+	static const struct x__site site = { "eventfd", "tick", "ticks[efd]", "kernel", 0, __ATOMIC_RELEASE };
+	x__rmw(&ticks[efd], sizeof ticks[efd], X__ADD, 1, &site);
 }
+
+int x_eventfd(unsigned i)
+{
+	return (int)i;
+}
+
+unsigned x_ticked(unsigned i)
+{
+	static const struct x__site site = { "eventfd", "read", "ticks[efd]", "kernel", 0, __ATOMIC_ACQUIRE };
+	return (unsigned)x__load(&ticks[i], sizeof ticks[i], &site);
+}
+
+void x_eventfd_dead(unsigned i)
+{
+	x_dead(&ticks[i], sizeof ticks[i]);
+}
+
+/* The library's thread is not made: x_alarm runs it. */
+static void *(*alarm_thread)(void *);
 
 int vez__sys_thread(pthread_t *thread, void *(*run)(void *))
 {
 	(void)thread;
-	(void)run;
-	return 0; /* a scenario's own thread does its rounds */
+	alarm_thread = run;
+	return 0;
+}
+
+void x_make_alarm(void)
+{
+	x_assert(vez__alarm_start() == 0);
+}
+
+void x_alarm(void)
+{
+	alarm_thread(NULL);
 }
 
 void vez__sys_join(pthread_t thread)

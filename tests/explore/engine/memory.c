@@ -333,6 +333,16 @@ static void memory_write(void *p, unsigned size, uint64_t value)
 	abort();
 }
 
+/* A thread-local variable is no step, and shared with nobody but a signal handler of the thread. */
+static bool is_local(const void *p)
+{
+	if ((uintptr_t)p < tls_from || (uintptr_t)p >= tls_to)
+		return false;
+	if (self->signal_due)
+		point();
+	return true;
+}
+
 /* What self sees: its own delayed stores come first. */
 uint64_t read_word(const void *p, unsigned size)
 {
@@ -359,6 +369,7 @@ static struct cell *read_step(const void *p, unsigned size, uint64_t value, cons
 	touch((uintptr_t)p, size, ATOMIC_READ, (struct place){ site, 0 });
 	struct cell *c = cell_at((uintptr_t)p);
 	mix_history(value);
+	self->last_read = (struct look){ c, c->mark };
 	if (self->looking) {
 		if (self->looked == LOOKS_MOST)
 			fail("explorer", "a condition reads too much");
@@ -376,6 +387,8 @@ static struct cell *write_step(void *p, unsigned size, const struct x__site *sit
 uint64_t x__load(const void *p, unsigned size, const struct x__site *site)
 {
 	ENTER();
+	if (is_local(p))
+		return memory_read(p, size);
 	point();
 	uint64_t value = read_word(p, size);
 	struct cell *c = read_step(p, size, value, site);
@@ -422,6 +435,10 @@ static void store_delayed(void *p, unsigned size, uint64_t value, const struct x
 void x__store(void *p, unsigned size, uint64_t value, const struct x__site *site)
 {
 	ENTER();
+	if (is_local(p)) {
+		memory_write(p, size, value);
+		return;
+	}
 	point();
 	bool ordered = site->order == __ATOMIC_SEQ_CST;
 	if (ordered)
@@ -470,10 +487,16 @@ uint64_t x__rmw(void *p, unsigned size, enum x__rmw op, uint64_t value, const st
 {
 	static const char *const names[] = { "exchange", "fetch_add", "fetch_or", "fetch_and" };
 	ENTER();
+	bool local = is_local(p);
+	uint64_t old = memory_read(p, size);
+	if (local) {
+		memory_write(p, size, combine(op, old, value));
+		return old;
+	}
 	point();
 	flush_all(SELF);
 	struct cell *c = write_step(p, size, site);
-	uint64_t old = memory_read(p, size);
+	old = memory_read(p, size);
 	memory_write(p, size, combine(op, old, value));
 	rmw_order(c, p, size, old, site->order);
 	TRACE(names[op], site, p, size, "%#jx -> %#jx", (uintmax_t)old, (uintmax_t)memory_read(p, size));
@@ -483,10 +506,17 @@ uint64_t x__rmw(void *p, unsigned size, enum x__rmw op, uint64_t value, const st
 bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const struct x__site *site)
 {
 	ENTER();
-	point();
-	flush_all(SELF);
+	bool local = is_local(p);
+	if (!local) {
+		point();
+		flush_all(SELF);
+	}
 	uint64_t old = memory_read(p, size);
 	uint64_t wanted = memory_read(expected, size);
+	if (local) {
+		memory_write(old == wanted ? p : expected, size, old == wanted ? desired : old);
+		return old == wanted;
+	}
 	if (old != wanted) {
 		read_step(p, size, old, site);
 		memory_write(expected, size, old);
