@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A request's public fields, its use for one wait after another, and requests that no thread waits for. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -1580,4 +1581,255 @@ Test(request, G03_no_lock_is_held)
 			EXPECT_EQ(vez_sem_destroy(&e.sem), 0);
 		}
 	}
+}
+
+/* ---- many, and at once ---- */
+
+static int64_t own_cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* One fire ends this many: the processor time it takes. */
+static int64_t fire_many(const struct async_kind *kind, struct note *n, int count)
+{
+	union async_object o;
+	vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+	kind->make(&o);
+	notes_reset();
+	for (int i = 0; i < count; i++) {
+		note_init(&n[i]);
+		vez_request_set_limits(&n[i].r, VEZ_FOREVER, &token);
+		CHECK_EQ(kind->file(&o, &n[i]), EINPROGRESS);
+	}
+	int64_t before = own_cpu_ns();
+	vez_cancel_fire(&token);
+	int64_t cost = own_cpu_ns() - before;
+	for (int i = 0; i < count; i++) {
+		CHECK_COMPLETED(&n[i], ECANCELED);
+		CHECK_EQ(n[i].place, i + 1);
+	}
+	CHECK_EQ(vez_cancel_destroy(&token), 0);
+	CHECK_EMPTY(kind, &o);
+	return cost;
+}
+
+/* The cheapest of some runs: a quadratic one costs 16 times as much for four times as many. Seen to fail: leave_room
+ * that counts its room's requests; a fire that ends half of them. */
+Test(request, TOK_14_a_fire_is_linear)
+{
+	struct note *n = calloc(20000, sizeof *n);
+	EACH_KIND(kind) {
+		int64_t few = INT64_MAX, many = INT64_MAX;
+		for (int i = 0; i < 3; i++) {
+			int64_t cost = fire_many(kind, n, 5000);
+			few = cost < few ? cost : few;
+			cost = fire_many(kind, n, 20000);
+			many = cost < many ? cost : many;
+		}
+		CHECK(many < 9 * few);
+	}
+	free(n);
+}
+
+/* Both meet at every round. */
+static void meet(unsigned *arrived, unsigned round)
+{
+	ADD(arrived, 1);
+	for (unsigned looks = 1; LOAD(arrived) < 2 * round; looks++)
+		if (looks % 256 == 0)
+			sched_yield();
+}
+
+static struct race {
+	const struct async_kind *kind;
+	union async_object o;
+	struct note n;
+	vez_cancel_t token;
+	enum way_out way;
+	unsigned rounds, begun, ended;
+	int rc;
+} race;
+
+static void give_up_each_round(void *arg)
+{
+	(void)arg;
+	for (unsigned round = 1; round <= race.rounds; round++) {
+		meet(&race.begun, round);
+		if (race.way == BY_CANCEL)
+			race.rc = vez_request_cancel(&race.n.r);
+		else if (race.way == BY_TOKEN)
+			vez_cancel_fire(&race.token);
+		else
+			vez__alarm_ring();
+		meet(&race.ended, round);
+	}
+}
+
+static void race_once(unsigned round)
+{
+	const struct async_kind *kind = race.kind;
+	prepare(kind, &race.o, &race.n);
+	vez_cancel_init(&race.token);
+	vez_deadline_t deadline = race.way == BY_DEADLINE ? vez_after_us(round % 8) : VEZ_FOREVER;
+	vez_request_set_limits(&race.n.r, deadline, &race.token);
+	int rc = kind->file(&race.o, &race.n);
+	meet(&race.begun, round);
+	for (unsigned i = round * 7 % 61; i > 0; i--)
+		__asm__ volatile("");
+	int granted = kind->let_go(&race.o);
+	meet(&race.ended, round);
+	CHECK(rc == EINPROGRESS || rc == ETIMEDOUT);
+	CHECK_EQ(vez_request_wait(&race.n.r, VEZ_FOREVER, NULL), 0);
+	int result = vez_request_result(&race.n.r);
+	CHECK_EQ(race.n.calls, rc == EINPROGRESS);
+	CHECK(result == 0 || result == (race.way == BY_DEADLINE ? ETIMEDOUT : ECANCELED));
+	if (race.way == BY_CANCEL)
+		CHECK_EQ(race.rc, result == 0 ? EALREADY : 0);
+	if (!kind->keeps)
+		CHECK_EQ(granted, result == 0 ? 0 : EBUSY);
+	if (kind->keeps && kind->serial && kind->finish == async_kinds[0]->finish) {
+		/* What was let go is either the request's or the next one's. */
+		struct note next = { .item = 0 };
+		note_init(&next);
+		CHECK_EQ(kind->file(&race.o, &next), result == 0 ? EINPROGRESS : 0);
+		if (result == 0)
+			CHECK_EQ(vez_request_cancel(&next.r), 0);
+	}
+	CHECK_EQ(vez_cancel_destroy(&race.token), 0);
+	CHECK_EMPTY(kind, &race.o);
+}
+
+/* Seen to fail: cancel_fired that does not look whether the request is settled; end_inside that tells of its own
+ * cause. */
+Test(request, TOK_13_granted_and_given_up_at_once)
+{
+	for (enum way_out way = 0; way < WAYS_OUT; way++) {
+		EACH_KIND(kind) {
+			struct thread other = { 0 };
+			memset(&race, 0, sizeof race);
+			race.kind = kind;
+			race.way = way;
+			race.rounds = 200;
+			thread_start(&other, give_up_each_round, NULL);
+			for (unsigned round = 1; round <= race.rounds; round++)
+				race_once(round);
+			thread_join(&other);
+		}
+	}
+}
+
+/* Deadline, token and cancel end the same request. Seen to fail: cancel that says 0 whoever ended it. */
+Test(request, TOK_13_ended_by_all_at_once)
+{
+	EACH_KIND(kind) {
+		struct thread other = { 0 };
+		memset(&race, 0, sizeof race);
+		race.kind = kind;
+		race.way = BY_TOKEN;
+		race.rounds = 200;
+		thread_start(&other, give_up_each_round, NULL);
+		for (unsigned round = 1; round <= race.rounds; round++) {
+			prepare(kind, &race.o, &race.n);
+			vez_cancel_init(&race.token);
+			vez_request_set_limits(&race.n.r, vez_after_us(round % 16), &race.token);
+			int rc = kind->file(&race.o, &race.n);
+			meet(&race.begun, round);
+			int cancelled = vez_request_cancel(&race.n.r);
+			meet(&race.ended, round);
+			CHECK_EQ(vez_request_wait(&race.n.r, VEZ_FOREVER, NULL), 0);
+			int result = vez_request_result(&race.n.r);
+			CHECK(result == ECANCELED || result == ETIMEDOUT);
+			CHECK(cancelled == EALREADY || result == ECANCELED);
+			CHECK_EQ(race.n.calls, rc == EINPROGRESS);
+			CHECK_EQ(vez_cancel_destroy(&race.token), 0);
+			CHECK_EMPTY(kind, &race.o);
+		}
+		thread_join(&other);
+	}
+}
+
+/* ---- released in a signal handler ---- */
+
+static vez_sem_t handlers_sem;
+static vez_event_t handlers_event;
+static volatile sig_atomic_t called_in_handler, in_handler;
+
+static void release_in_handler(int signo)
+{
+	in_handler = 1;
+	if (signo == SIGUSR1)
+		vez_sem_release(&handlers_sem, 1);
+	else
+		vez_event_set(&handlers_event);
+	in_handler = 0;
+}
+
+static void note_handler(struct note *n)
+{
+	(void)n;
+	called_in_handler = in_handler;
+}
+
+/* Seen to fail: complete that leaves all to the next hold. */
+Test(request, ALL_released_in_a_handler)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		struct note n[2];
+		int efd = new_eventfd();
+		signal(SIGUSR1, release_in_handler);
+		signal(SIGUSR2, release_in_handler);
+		vez_sem_init(&handlers_sem, 0, 0, v->flags);
+		vez_event_init(&handlers_event, VEZ_AUTO_RESET);
+		memset(n, 0, sizeof n);
+		for (int i = 0; i < 2; i++) {
+			called_in_handler = 0;
+			note_init(&n[i]);
+			n[i].then = note_handler;
+			EXPECT_EQ(i ? vez_event_wait_async(&handlers_event, &n[i].r)
+				    : vez_sem_acquire_async(&handlers_sem, 1, &n[i].r), EINPROGRESS);
+			raise(i ? SIGUSR2 : SIGUSR1);
+			CHECK_COMPLETED(&n[i], 0);
+			EXPECT(called_in_handler);
+			vez_request_init_eventfd(&n[i].r, efd);
+			EXPECT_EQ(i ? vez_event_wait_async(&handlers_event, &n[i].r)
+				    : vez_sem_acquire_async(&handlers_sem, 1, &n[i].r), EINPROGRESS);
+			raise(i ? SIGUSR2 : SIGUSR1);
+			EXPECT_EQ(ticks_in(efd), 1);
+		}
+		EXPECT_EQ(vez_sem_destroy(&handlers_sem), 0);
+		EXPECT_EQ(vez_event_destroy(&handlers_event), 0);
+		close(efd);
+	}
+}
+
+static void raise_inside(struct note *n)
+{
+	int *seen = n->arg;
+	raise(SIGUSR1);
+	*seen = called_in_handler; /* not yet: it has interrupted this function */
+}
+
+/* What a handler completes while a function runs comes after it. Seen to fail: call_all that does not ask whether it
+ * is calling. */
+Test(request, ASY_05_a_handler_in_a_function)
+{
+	struct note n = { .then = raise_inside }, other = { .then = note_handler };
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	int seen = -1;
+	signal(SIGUSR1, release_in_handler);
+	vez_sem_init(&handlers_sem, 0, 0, 0);
+	called_in_handler = 7;
+	note_init(&n);
+	n.arg = &seen;
+	note_init(&other);
+	EXPECT_EQ(vez_sem_acquire_async(&handlers_sem, 1, &other.r), EINPROGRESS);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+	EXPECT_EQ(vez_sem_release(&s, 1), 0);
+	CHECK_COMPLETED(&n, 0);
+	EXPECT_EQ(seen, 7);
+	CHECK_COMPLETED(&other, 0);
+	EXPECT_EQ(called_in_handler, 0);
 }
