@@ -112,7 +112,8 @@ uninstall:
 #   tests/explore/*.c      one program: the library under the schedule explorer
 #   tests/NAME.sh          a script; exit status 0
 
-WRAPPED := vez__sys_futex_wait vez__sys_futex_wake vez__sys_futex_wake_op vez__sys_now vez__sys_cpus
+WRAPPED := vez__sys_futex_wait vez__sys_futex_wake vez__sys_futex_wake_op vez__sys_now vez__sys_cpus \
+	vez__sys_thread
 WRAP := $(WRAPPED:%=-Wl,--wrap=%)
 UNIT := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*.c))
 TESTLIB := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/lib/*.c))

@@ -28,6 +28,7 @@ static struct {
 	int64_t clock;
 	int cpus;
 	int wake_op_error;
+	bool no_thread;
 } now;
 
 static __thread unsigned own_waits;
@@ -37,11 +38,13 @@ int __real_vez__sys_futex_wake(uint32_t *word, int count, bool shared);
 int __real_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
 int64_t __real_vez__sys_now(void);
 int __real_vez__sys_cpus(void);
+int __real_vez__sys_thread(pthread_t *thread, void *(*run)(void *));
 int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
 int __wrap_vez__sys_futex_wake(uint32_t *word, int count, bool shared);
 int __wrap_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
 int64_t __wrap_vez__sys_now(void);
 int __wrap_vez__sys_cpus(void);
+int __wrap_vez__sys_thread(pthread_t *thread, void *(*run)(void *));
 
 void inject_reset(enum fault fault)
 {
@@ -102,6 +105,11 @@ void inject_cpus(int cpus)
 void inject_wake_op_error(int error)
 {
 	STORE(&now.wake_op_error, error);
+}
+
+void inject_no_thread(bool none)
+{
+	STORE(&now.no_thread, none);
 }
 
 static void dawdle(void)
@@ -182,4 +190,9 @@ int __wrap_vez__sys_cpus(void)
 {
 	int cpus = LOAD(&now.cpus);
 	return cpus ? cpus : __real_vez__sys_cpus();
+}
+
+int __wrap_vez__sys_thread(pthread_t *thread, void *(*run)(void *))
+{
+	return LOAD(&now.no_thread) ? EAGAIN : __real_vez__sys_thread(thread, run);
 }

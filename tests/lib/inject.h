@@ -48,6 +48,9 @@ void inject_clock(int64_t now);
 /* How many processors the library may run on; 0: as it is. */
 void inject_cpus(int cpus);
 
+/* The library cannot make a thread. */
+void inject_no_thread(bool none);
+
 /* FUTEX_WAKE_OP fails with this error; 0: as it is. */
 void inject_wake_op_error(int error);
 
