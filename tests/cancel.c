@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Cancellation tokens, as far as blocking waits go. */
+/* Cancellation tokens: the waits that they end, their families and hooks, the moments and signals that fire them. */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vez.h>
 
 #include "acquire.h"
+#include "async.h"
 #include "guard.h"
+#include "sync/alarm.h"
 #include "sync/engine.h"
 
 TestSuite(cancel, .timeout = 120);
@@ -324,4 +329,857 @@ Test(cancel, ALL_a_handler_may_ask)
 	vez_cancel_fire(&token);
 	raise(SIGUSR1);
 	EXPECT_EQ(answered, 1);
+}
+
+/* ---- asynchronous requests ---- */
+
+/* On every kind of object at once. Seen to fail: claim_all that takes the first only. */
+Test(cancel, TOK_14_one_fire_ends_requests_everywhere)
+{
+	enum { KINDS = 19 };
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		static union async_object o[KINDS];
+		static struct note n[KINDS], stranger[KINDS];
+		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+		struct acquire a = { .form = TOKEN, .n = 1, .token = &token };
+		vez_sem_t s = make(0);
+		int i = 0;
+		notes_reset();
+		EACH_KIND(kind) {
+			kind->make(&o[i]);
+			note_init(&n[i]);
+			note_init(&stranger[i]);
+			vez_request_set_limits(&n[i].r, VEZ_FOREVER, &token);
+			CHECK_EQ(kind->file(&o[i], &n[i]), EINPROGRESS);
+			CHECK_EQ(kind->file(&o[i], &stranger[i]), EINPROGRESS);
+			i++;
+		}
+		EXPECT_EQ(i, KINDS);
+		a.sem = &s;
+		acquire_start(&a);
+		vez_cancel_fire(&token);
+		EXPECT_EQ(acquire_join(&a), ECANCELED);
+		i = 0;
+		EACH_KIND(kind) {
+			CHECK_COMPLETED(&n[i], ECANCELED);
+			CHECK_EQ(n[i].place, i + 1);
+			CHECK_EQ(kind->waiters(&o[i]), 1);
+			CHECK_EQ(kind->let_go(&o[i]), 0);
+			CHECK_COMPLETED(&stranger[i], 0);
+			CHECK_EMPTY(kind, &o[i]);
+			i++;
+		}
+		EXPECT_EQ(vez_cancel_destroy(&token), 0);
+	}
+}
+
+/* A function may destroy the token that fired. Seen to fail: fire that looks at its token after it has ended a request.
+ */
+static int destroyed;
+
+static void destroy_token(struct note *n)
+{
+	destroyed = vez_cancel_destroy(n->arg);
+	guard_close(n->arg);
+}
+
+Test(cancel, A06_the_token_may_go_in_a_function)
+{
+	EACH_ASYNC(kind) {
+		union async_object o;
+		vez_cancel_t *token = guard_new(sizeof *token);
+		struct note n = { .then = destroy_token, .arg = token };
+		kind->make(&o);
+		note_init(&n);
+		vez_request_set_limits(&n.r, VEZ_FOREVER, token);
+		CHECK_EQ(kind->file(&o, &n), EINPROGRESS);
+		destroyed = -1;
+		vez_cancel_fire(token);
+		CHECK_COMPLETED(&n, ECANCELED);
+		CHECK_EQ(destroyed, 0);
+		CHECK_EMPTY(kind, &o);
+		guard_free(token);
+	}
+}
+
+/* ---- hooks ---- */
+
+#define HOOKS 5
+
+static struct {
+	int ran[HOOKS];  /* the order in which each ran */
+	int runs;
+} hooked;
+
+static void run_hook(void *arg)
+{
+	hooked.ran[(intptr_t)arg] = ++hooked.runs;
+}
+
+static void attach_all(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	memset(&hooked, 0, sizeof hooked);
+	for (intptr_t i = 0; i < HOOKS; i++)
+		EXPECT_EQ(vez_cancel_attach(c, &h[i], run_hook, (void *)i), 0);
+}
+
+/* Seen to fail: attach that puts first; fire that leaves hooks attached. */
+Test(cancel, TOK_01_hooks_run_once_and_in_order)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t h[HOOKS];
+	attach_all(&c, h);
+	EXPECT_EQ(vez_cancel_destroy(&c), EBUSY);
+	EXPECT_EQ(hooked.runs, 0);
+	vez_cancel_fire(&c);
+	vez_cancel_fire(&c);
+	EXPECT_EQ(hooked.runs, HOOKS);
+	for (int i = 0; i < HOOKS; i++)
+		EXPECT_EQ(hooked.ran[i], i + 1);
+	EXPECT(vez_cancel_clear(&c));
+	vez_cancel_fire(&c);
+	EXPECT_EQ(hooked.runs, HOOKS);
+	for (int i = 0; i < HOOKS; i++) {
+		EXPECT_EQ(vez_cancel_detach(&c, &h[i]), EALREADY);
+		EXPECT_EQ(vez_cancel_try_detach(&c, &h[i]), EALREADY);
+	}
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+/* Seen to fail: attach that only files it. */
+Test(cancel, TOK_02_attached_to_a_fired_token)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t h;
+	memset(&hooked, 0, sizeof hooked);
+	vez_cancel_fire(&c);
+	EXPECT_EQ(vez_cancel_attach(&c, &h, run_hook, (void *)3), EALREADY);
+	EXPECT_EQ(hooked.ran[3], 1);
+	EXPECT_EQ(vez_cancel_detach(&c, &h), EALREADY);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+/* Seen to fail: take_off that leaves it in the list. */
+Test(cancel, TOK_04_detached)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t h[HOOKS];
+	attach_all(&c, h);
+	EXPECT_EQ(vez_cancel_detach(&c, &h[1]), 0);
+	EXPECT_EQ(vez_cancel_try_detach(&c, &h[4]), 0);
+	EXPECT_EQ(vez_cancel_detach(&c, &h[1]), EALREADY);
+	memset(&h[1], 0xa5, sizeof h[1]);
+	memset(&h[4], 0xa5, sizeof h[4]);
+	vez_cancel_fire(&c);
+	EXPECT_EQ(hooked.runs, 3);
+	EXPECT_EQ(hooked.ran[1] + hooked.ran[4], 0);
+	EXPECT_EQ(hooked.ran[3], 3);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+/* Fire ends every wait, then runs the hooks. Seen to fail: fire_and_exit with run_hooks first. */
+static struct note *ended_before;
+
+static void look_at_the_wait(void *arg)
+{
+	*(int *)arg = ended_before->calls;
+}
+
+Test(cancel, ALL_waits_end_before_hooks_run)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t h;
+	vez_sem_t s = make(0);
+	struct note n = { .item = 0 };
+	int seen = -1;
+	note_init(&n);
+	ended_before = &n;
+	EXPECT_EQ(vez_cancel_attach(&c, &h, look_at_the_wait, &seen), 0);
+	vez_request_set_limits(&n.r, VEZ_FOREVER, &c);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+	vez_cancel_fire(&c);
+	EXPECT_EQ(seen, 1);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+struct detaching {
+	struct thread thread;
+	vez_cancel_t *token;
+	vez_cancel_hook_t *hook;
+	int rc;
+	bool tries;
+};
+
+static void detach(void *arg)
+{
+	struct detaching *d = arg;
+	d->rc = d->tries ? vez_cancel_try_detach(d->token, d->hook) : vez_cancel_detach(d->token, d->hook);
+}
+
+static struct gate in_hook;
+
+static void stop_in_hook(void *arg)
+{
+	(void)arg;
+	gate_pass(&in_hook);
+}
+
+static void fire_it(void *arg)
+{
+	vez_cancel_fire(arg);
+}
+
+/* G01: of two hooks the first runs long; the second is detached meanwhile and never runs, and who detaches the first
+ * waits for it. Seen to fail: detach that does not wait; a fire that keeps its hooks from being detached. */
+Test(cancel, G01_TOK_04_detached_while_another_runs)
+{
+	for (int first = 0; first < 2; first++) {
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		vez_cancel_hook_t stops, *other = guard_new(sizeof *other);
+		struct thread firing = { 0 };
+		struct detaching d = { .token = &c, .hook = &stops };
+		memset(&hooked, 0, sizeof hooked);
+		gate_init(&in_hook);
+		if (first)
+			EXPECT_EQ(vez_cancel_attach(&c, other, run_hook, NULL), 0);
+		EXPECT_EQ(vez_cancel_attach(&c, &stops, stop_in_hook, NULL), 0);
+		if (!first)
+			EXPECT_EQ(vez_cancel_attach(&c, other, run_hook, NULL), 0);
+		thread_start(&firing, fire_it, &c);
+		gate_await(&in_hook, 1);
+		EXPECT_EQ(vez_cancel_try_detach(&c, &stops), EALREADY);
+		EXPECT_EQ(vez_cancel_detach(&c, other), first ? EALREADY : 0);
+		guard_close(other);
+		thread_start(&d.thread, detach, &d);
+		thread_await_parked(&d.thread);
+		EXPECT(!thread_done(&d.thread));
+		EXPECT_EQ(vez_cancel_destroy(&c), EBUSY);
+		gate_open(&in_hook);
+		thread_join(&d.thread);
+		thread_join(&firing);
+		EXPECT_EQ(d.rc, EALREADY);
+		EXPECT_EQ(hooked.runs, first);
+		EXPECT_EQ(vez_cancel_destroy(&c), 0);
+		guard_free(other);
+	}
+}
+
+static void detach_itself(void *arg)
+{
+	struct detaching *d = arg;
+	detach(d);
+}
+
+/* Seen to fail: detach that waits for its own thread's hook, too. */
+Test(cancel, G02_TOK_05_detached_from_inside_itself)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		vez_cancel_hook_t h;
+		struct detaching d = { .token = &c, .hook = &h, .rc = -1, .tries = tries };
+		EXPECT_EQ(vez_cancel_attach(&c, &h, detach_itself, &d), 0);
+		vez_cancel_fire(&c);
+		EXPECT_EQ(d.rc, EALREADY);
+		d.rc = -1;
+		EXPECT_EQ(vez_cancel_attach(&c, &h, detach_itself, &d), EALREADY);
+		EXPECT_EQ(d.rc, EALREADY);
+		EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	}
+}
+
+/* Two hooks that detach each other, with the one that does not wait. Seen to fail: try_detach that waits. */
+Test(cancel, G02_TOK_07_detached_crosswise)
+{
+	for (int round = 0; round < 200; round++) {
+		vez_cancel_t c[2] = { VEZ_CANCEL_INITIALIZER, VEZ_CANCEL_INITIALIZER };
+		vez_cancel_hook_t h[2];
+		struct thread firing = { 0 };
+		struct detaching d[2];
+		for (int i = 0; i < 2; i++) {
+			d[i] = (struct detaching){ .token = &c[!i], .hook = &h[!i], .rc = -1, .tries = true };
+			EXPECT_EQ(vez_cancel_attach(&c[i], &h[i], detach_itself, &d[i]), 0);
+		}
+		thread_start(&firing, fire_it, &c[0]);
+		vez_cancel_fire(&c[1]);
+		thread_join(&firing);
+		/* Whoever detached the other one kept it from running. */
+		for (int i = 0; i < 2; i++)
+			EXPECT_EQ(d[i].rc == 0, d[!i].rc == -1);
+		EXPECT_EQ(vez_cancel_destroy(&c[0]), 0);
+		EXPECT_EQ(vez_cancel_destroy(&c[1]), 0);
+	}
+}
+
+static void free_itself(void *arg)
+{
+	guard_close(arg);
+	hooked.runs++;
+}
+
+struct renewing {
+	vez_cancel_t *token;
+	vez_cancel_hook_t *hook;
+	int left;
+	int rc;
+};
+
+static void attach_anew(void *arg)
+{
+	struct renewing *r = arg;
+	hooked.runs++;
+	if (r->left-- > 0) {
+		vez_cancel_clear(r->token);
+		r->rc = vez_cancel_attach(r->token, r->hook, attach_anew, r);
+	}
+}
+
+/* Seen to fail: run_hook that looks at its hook when it has returned. */
+Test(cancel, ALL_a_hook_may_free_itself_or_be_attached_anew)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t *gone = guard_new(sizeof *gone), h;
+	struct renewing r = { .token = &c, .hook = &h, .left = 2 };
+	memset(&hooked, 0, sizeof hooked);
+	EXPECT_EQ(vez_cancel_attach(&c, gone, free_itself, gone), 0);
+	vez_cancel_fire(&c);
+	EXPECT_EQ(hooked.runs, 1);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	guard_free(gone);
+	vez_cancel_clear(&c);
+	EXPECT_EQ(vez_cancel_attach(&c, &h, attach_anew, &r), 0);
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(hooked.runs, 1 + i);
+		vez_cancel_fire(&c);
+		EXPECT_EQ(r.rc, 0);
+	}
+	EXPECT_EQ(hooked.runs, 4);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+static void fire_another(void *arg)
+{
+	hooked.runs++;
+	vez_cancel_fire(arg);
+}
+
+/* No lock is held: a hook fires another token, and its own. Seen to fail: run_hook inside kin (hangs). */
+Test(cancel, TOK_16_a_hook_may_call_anything)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, other = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t h[2], last;
+	memset(&hooked, 0, sizeof hooked);
+	EXPECT_EQ(vez_cancel_attach(&c, &h[0], fire_another, &other), 0);
+	EXPECT_EQ(vez_cancel_attach(&c, &h[1], fire_another, &c), 0);
+	EXPECT_EQ(vez_cancel_attach(&other, &last, run_hook, (void *)2), 0);
+	vez_cancel_fire(&c);
+	EXPECT_EQ(hooked.runs, 3);
+	EXPECT_EQ(hooked.ran[2], 2);
+	EXPECT(vez_cancel_fired(&other));
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	EXPECT_EQ(vez_cancel_destroy(&other), 0);
+}
+
+/* ---- families ---- */
+
+/* Each with a request and a hook: all descendants fire, parents first, the one whose middle is gone, too. Seen to fail:
+ * leave_family that drops the children; next_of_family that stops at the first leaf. */
+Test(cancel, TOK_08_descendants_fire)
+{
+	enum { TOKENS = 5 }; /* 0 > 1 > 2, 0 > 3 (gone) > 4 */
+	EACH_VARIANT(v, ONE_FORM) {
+		vez_cancel_t c[TOKENS];
+		vez_cancel_hook_t h[TOKENS];
+		vez_sem_t s = make(v->flags);
+		struct note n[TOKENS];
+		vez_cancel_init(&c[0]);
+		for (int i = 1; i < TOKENS; i++)
+			EXPECT_EQ(vez_cancel_init_child(&c[i], &c[i == 3 ? 0 : i - 1]), 0);
+		EXPECT_EQ(vez_cancel_destroy(&c[3]), 0);
+		memset(&c[3], 0xa5, sizeof c[3]);
+		memset(&hooked, 0, sizeof hooked);
+		memset(n, 0, sizeof n);
+		for (int i = 0; i < TOKENS; i++) {
+			if (i == 3)
+				continue;
+			note_init(&n[i]);
+			vez_request_set_limits(&n[i].r, VEZ_FOREVER, &c[i]);
+			EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n[i].r), EINPROGRESS);
+			EXPECT_EQ(vez_cancel_attach(&c[i], &h[i], run_hook, (void *)(intptr_t)i), 0);
+		}
+		vez_cancel_fire(&c[2]);
+		EXPECT(!vez_cancel_fired(&c[0]) && !vez_cancel_fired(&c[1]) && !vez_cancel_fired(&c[4]));
+		CHECK_COMPLETED(&n[2], ECANCELED);
+		EXPECT_EQ(hooked.runs, 1);
+		vez_cancel_fire(&c[0]);
+		EXPECT(vez_cancel_fired(&c[0]) && vez_cancel_fired(&c[1]) && vez_cancel_fired(&c[4]));
+		CHECK_COMPLETED(&n[0], ECANCELED);
+		CHECK_COMPLETED(&n[1], ECANCELED);
+		CHECK_COMPLETED(&n[4], ECANCELED);
+		EXPECT_EQ(hooked.runs, 4);
+		EXPECT(hooked.ran[0] < hooked.ran[1]);
+		/* Clear re-arms this one alone. */
+		EXPECT(vez_cancel_clear(&c[0]));
+		EXPECT(vez_cancel_fired(&c[1]) && vez_cancel_fired(&c[4]));
+		for (int i = 0; i < TOKENS; i++)
+			if (i != 3)
+				EXPECT_EQ(vez_cancel_destroy(&c[i]), 0);
+		EXPECT_QUIET(&s, 0);
+	}
+}
+
+/* Seen to fail: init_child that does not ask its parent; a destroyed parent that its children go on naming. */
+Test(cancel, TOK_10_TOK_11_children_of_the_fired_and_of_the_gone)
+{
+	vez_cancel_t parent = VEZ_CANCEL_INITIALIZER, child, late;
+	vez_sem_t s = make(0);
+	struct note n = { .item = 0 };
+	EXPECT_EQ(vez_cancel_init_child(&child, &parent), 0);
+	EXPECT(!vez_cancel_fired(&child));
+	vez_cancel_fire(&parent);
+	EXPECT(vez_cancel_fired(&child));
+	EXPECT_EQ(vez_cancel_init_child(&late, &parent), 0);
+	EXPECT(vez_cancel_fired(&late));
+	EXPECT_EQ(vez_cancel_destroy(&parent), 0);
+	memset(&parent, 0xa5, sizeof parent);
+	EXPECT(vez_cancel_clear(&late));
+	note_init(&n);
+	vez_request_set_limits(&n.r, VEZ_FOREVER, &late);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+	vez_cancel_fire(&late);
+	CHECK_COMPLETED(&n, ECANCELED);
+	EXPECT_EQ(vez_cancel_destroy(&child), 0);
+	EXPECT_EQ(vez_cancel_destroy(&late), 0);
+}
+
+/* ---- moments ---- */
+
+/* The clock stands, later than ever before: the library's own thread does not expect it to go back. */
+static int64_t stop_the_clock(void)
+{
+	static int64_t noon;
+	noon = noon ? noon + 1000000 : real_now() + INT64_C(43200) * 1000 * MS;
+	inject_clock(noon);
+	return noon;
+}
+
+/* Returns when the library's own thread has looked at this moment, and done what was due. */
+static void clock_reaches(int64_t now)
+{
+	for (int i = 0; i < 2; i++) {
+		vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+		vez_request_t r;
+		vez_request_init(&r, NULL, NULL);
+		vez_request_set_limits(&r, now + i, NULL);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 1, &r), EINPROGRESS);
+		inject_clock(now + i);
+		vez__alarm_ring();
+		EXPECT_EQ(vez_request_wait(&r, VEZ_FOREVER, NULL), 0);
+	}
+}
+
+/* Seen to fail: fire_at whose past moments are left to the thread; a token that fires before its time. */
+Test(cancel, ALL_fires_at_a_moment)
+{
+	EACH_VARIANT(v, ONE_FORM) {
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		vez_cancel_hook_t h[HOOKS];
+		vez_sem_t s = make(v->flags);
+		struct note n = { .item = 0 };
+		struct acquire a = { .sem = &s, .n = 1, .form = TOKEN, .token = &c };
+		attach_all(&c, h);
+		note_init(&n);
+		vez_request_set_limits(&n.r, VEZ_FOREVER, &c);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+		acquire_start(&a);
+		vez_deadline_t at = vez_after_ms(2);
+		errno = 99;
+		vez_cancel_fire_at(&c, at);
+		EXPECT_EQ(errno, 99);
+		EXPECT_EQ(acquire_join(&a), ECANCELED);
+		EXPECT(real_now() >= at);
+		EXPECT(vez_cancel_fired(&c));
+		EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
+		EXPECT_EQ(n.result, ECANCELED);
+		EXPECT(n.by != own_tid());
+		vez_cancel_detach(&c, &h[HOOKS - 1]);
+		EXPECT_EQ(LOAD(&hooked.runs), HOOKS);
+		UNTIL(vez_cancel_destroy(&c) == 0);
+		EXPECT_QUIET(&s, 0);
+	}
+}
+
+/* Seen to fail: fire_at that leaves the past to the thread. */
+Test(cancel, H02_a_past_moment_has_fired_when_it_returns)
+{
+	const vez_deadline_t past[] = { 0, 1, -1, VEZ_NOW, real_now() - 1 };
+	unsigned threads = count_threads();
+	for (unsigned i = 0; i < sizeof past / sizeof past[0]; i++) {
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		vez_cancel_hook_t h[HOOKS];
+		vez_sem_t s = make(0);
+		struct note n = { .item = 0 };
+		attach_all(&c, h);
+		note_init(&n);
+		vez_request_set_limits(&n.r, VEZ_FOREVER, &c);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+		vez_cancel_fire_at(&c, past[i]);
+		EXPECT(vez_cancel_fired(&c));
+		CHECK_COMPLETED(&n, ECANCELED);
+		EXPECT_EQ(n.by, own_tid());
+		EXPECT_EQ(hooked.runs, HOOKS);
+		EXPECT(vez_cancel_clear(&c));
+		EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	}
+	EXPECT_EQ(count_threads(), threads);
+}
+
+/* Seen to fail: fire_at that leaves the moment before in the agenda; that takes nothing back for VEZ_FOREVER. */
+Test(cancel, ALL_a_moment_takes_the_place_of_the_one_before)
+{
+	vez_cancel_t c[4] = { VEZ_CANCEL_INITIALIZER };
+	int64_t noon = stop_the_clock();
+	for (int i = 0; i < 4; i++) {
+		vez_cancel_init(&c[i]);
+		vez_cancel_fire_at(&c[i], noon + 100);
+	}
+	vez_cancel_fire_at(&c[0], noon + 300);
+	vez_cancel_fire_at(&c[1], VEZ_FOREVER);
+	vez_cancel_fire_at(&c[2], noon + 50);
+	clock_reaches(noon + 90);
+	EXPECT(vez_cancel_clear(&c[2]));
+	EXPECT(!vez_cancel_fired(&c[3]));
+	clock_reaches(noon + 200);
+	EXPECT(!vez_cancel_fired(&c[0]) && !vez_cancel_fired(&c[1]));
+	EXPECT(!vez_cancel_fired(&c[2])); /* its moment is used up */
+	EXPECT(vez_cancel_fired(&c[3]));
+	clock_reaches(noon + 300);
+	EXPECT(vez_cancel_fired(&c[0]) && !vez_cancel_fired(&c[1]));
+	vez_cancel_fire_at(&c[1], noon + 400);
+	clock_reaches(noon + 400);
+	EXPECT(vez_cancel_fired(&c[1]));
+	for (int i = 0; i < 4; i++)
+		EXPECT_EQ(vez_cancel_destroy(&c[i]), 0);
+}
+
+/* A fire or a clear before then takes nothing back; children fire; a destroyed token's moment goes with it. Seen to
+ * fail: fire that forgets the moment; destroy that leaves it (the agenda names a closed page). */
+Test(cancel, ALL_what_does_not_take_a_moment_back)
+{
+	vez_cancel_t *gone = guard_new(sizeof *gone), c = VEZ_CANCEL_INITIALIZER, child;
+	int64_t noon = stop_the_clock();
+	EXPECT_EQ(vez_cancel_init_child(&child, &c), 0);
+	vez_cancel_fire_at(&c, noon + 100);
+	vez_cancel_fire_at(gone, noon + 50);
+	EXPECT_EQ(vez_cancel_destroy(gone), 0);
+	guard_close(gone);
+	vez_cancel_fire(&c);
+	EXPECT(vez_cancel_clear(&c));
+	EXPECT(vez_cancel_clear(&child));
+	EXPECT(!vez_cancel_fired(&c));
+	clock_reaches(noon + 90);
+	EXPECT(!vez_cancel_fired(&c) && !vez_cancel_fired(&child));
+	clock_reaches(noon + 100);
+	EXPECT(vez_cancel_fired(&c) && vez_cancel_fired(&child));
+	EXPECT_EQ(vez_cancel_destroy(&child), 0);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	guard_free(gone);
+}
+
+static void fire_own_later(void *arg)
+{
+	vez_cancel_fire_at(vez_cancel_self(), *(int64_t *)arg);
+}
+
+/* The token of a thread that has exited. Seen to fail: at_exit that leaves the moment. */
+Test(cancel, ALL_a_threads_own_token_goes_with_it)
+{
+	int64_t noon = stop_the_clock(), at = noon + 100;
+	for (int i = 0; i < 8; i++) {
+		struct thread t = { 0 };
+		thread_start(&t, fire_own_later, &at);
+		thread_join(&t);
+	}
+	clock_reaches(noon + 100);
+	EXPECT(!vez_cancel_fired(vez_cancel_self()));
+}
+
+static void count_run(void *arg)
+{
+	ADD((int *)arg, 1);
+}
+
+/* Seen to fail: mark that takes the hooks of a fired token, too. */
+Test(cancel, TOK_17_a_moment_and_a_fire_at_once)
+{
+	for (int round = 0; round < 400; round++) {
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		vez_cancel_hook_t h;
+		vez_sem_t s = make(round % 2 ? VEZ_BARGING : 0);
+		struct note n = { .item = 0 };
+		int runs = 0;
+		EXPECT_EQ(vez_cancel_attach(&c, &h, count_run, &runs), 0);
+		note_init(&n);
+		vez_request_set_limits(&n.r, VEZ_FOREVER, &c);
+		EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+		vez_deadline_t at = vez_after_us(40 + round % 16 * 4);
+		vez_cancel_fire_at(&c, at);
+		while (real_now() < at - 3000 + round % 8 * 1000)
+			;
+		vez_cancel_fire(&c);
+		EXPECT_EQ(vez_cancel_detach(&c, &h), EALREADY);
+		EXPECT_EQ(LOAD(&runs), 1);
+		EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
+		CHECK_COMPLETED(&n, ECANCELED);
+		EXPECT_EQ(vez_cancel_destroy(&c), 0);
+		EXPECT_QUIET(&s, 0);
+	}
+}
+
+/* Seen to fail: a fire_at without a thread that forgets its moment. */
+Test(cancel, ALL_a_moment_waits_for_a_thread_that_could_not_be_made)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, other = VEZ_CANCEL_INITIALIZER;
+	inject_no_thread(true);
+	vez_cancel_fire_at(&c, vez_after_ms(1));
+	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR1), EAGAIN);
+	inject_no_thread(false);
+	vez_cancel_fire_at(&other, vez_after_ms(2));
+	UNTIL(vez_cancel_fired(&other));
+	EXPECT(vez_cancel_fired(&c));
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	EXPECT_EQ(vez_cancel_destroy(&other), 0);
+}
+
+/* No assertion may be made in the child. Seen to fail: in_child that leaves the agenda of the tokens. */
+Test(cancel, ALL_10_a_moment_is_forgotten_in_a_child)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, own = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_fire_at(&c, vez_after_ms(4));
+	pid_t child = fork();
+	if (child == 0) {
+		vez_cancel_fire_at(&own, vez_after_ms(8));
+		UNTIL(vez_cancel_fired(&own));
+		_exit(vez_cancel_fired(&c) ? 1 : vez_cancel_destroy(&c) == 0 ? 0 : 2);
+	}
+	int status = -1;
+	EXPECT_EQ(waitpid(child, &status, 0), child);
+	EXPECT_EQ(status, 0);
+	UNTIL(vez_cancel_fired(&c));
+	EXPECT(!vez_cancel_fired(&own));
+}
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t came_to_old_handler;
+
+static void old_handler(int signo)
+{
+	came_to_old_handler = signo;
+}
+
+static void (*handler_of(int signo))(int)
+{
+	struct sigaction action;
+	sigaction(signo, NULL, &action);
+	return action.sa_handler;
+}
+
+/* Seen to fail: note that rings no bell; on_signal that says 0 of SIGKILL. */
+Test(cancel, ALL_a_signal_fires)
+{
+	EACH_VARIANT(v, ONE_FORM) {
+		const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGRTMIN, 64 };
+		for (unsigned i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+			vez_cancel_t c = VEZ_CANCEL_INITIALIZER, child;
+			vez_sem_t s = make(v->flags);
+			struct note n = { .item = 0 };
+			struct acquire a = { .sem = &s, .n = 1, .form = TOKEN, .token = &c };
+			EXPECT_EQ(vez_cancel_init_child(&child, &c), 0);
+			EXPECT_EQ(vez_cancel_on_signal(&c, signals[i]), 0);
+			note_init(&n);
+			vez_request_set_limits(&n.r, VEZ_FOREVER, &child);
+			EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+			acquire_start(&a);
+			EXPECT(!vez_cancel_fired(&c));
+			raise(signals[i]);
+			EXPECT_EQ(acquire_join(&a), ECANCELED);
+			EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
+			CHECK_COMPLETED(&n, ECANCELED);
+			EXPECT(n.by != own_tid());
+			/* Once more. */
+			EXPECT(vez_cancel_clear(&c));
+			raise(signals[i]);
+			UNTIL(vez_cancel_fired(&c));
+			EXPECT_EQ(vez_cancel_on_signal(NULL, signals[i]), 0);
+			EXPECT(handler_of(signals[i]) == SIG_DFL);
+			EXPECT_EQ(vez_cancel_destroy(&child), 0);
+			EXPECT_EQ(vez_cancel_destroy(&c), 0);
+			EXPECT_QUIET(&s, 0);
+		}
+	}
+}
+
+/* Seen to fail: take_over that keeps the handler of the token before as the one that was there first; bind that counts
+ * nothing (destroy leaves the handler). */
+Test(cancel, ALL_the_handler_from_before_comes_back)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, second = VEZ_CANCEL_INITIALIZER;
+	signal(SIGUSR1, old_handler);
+	signal(SIGUSR2, SIG_IGN);
+	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR1), 0);
+	EXPECT(handler_of(SIGUSR1) == old_handler);
+	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR1), 0);
+	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR2), 0);
+	EXPECT(handler_of(SIGUSR1) != old_handler && handler_of(SIGUSR1) == handler_of(SIGUSR2));
+	struct sigaction action;
+	sigaction(SIGUSR1, NULL, &action);
+	EXPECT(action.sa_flags & SA_RESTART);
+	/* Another token takes its place, and the signal is its alone. */
+	EXPECT_EQ(vez_cancel_on_signal(&second, SIGUSR1), 0);
+	raise(SIGUSR1);
+	UNTIL(vez_cancel_fired(&second));
+	EXPECT(!vez_cancel_fired(&c));
+	raise(SIGUSR2);
+	UNTIL(vez_cancel_fired(&c));
+	EXPECT_EQ(came_to_old_handler, 0);
+	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR1), 0);
+	EXPECT(handler_of(SIGUSR1) == old_handler);
+	EXPECT(vez_cancel_clear(&second));
+	raise(SIGUSR1);
+	EXPECT_EQ(came_to_old_handler, SIGUSR1);
+	EXPECT(!vez_cancel_fired(&second));
+	/* Destroy restores: of both tokens what is theirs. */
+	EXPECT_EQ(vez_cancel_on_signal(&second, SIGUSR1), 0);
+	EXPECT_EQ(vez_cancel_destroy(&second), 0);
+	EXPECT(handler_of(SIGUSR1) == old_handler);
+	EXPECT(handler_of(SIGUSR2) != SIG_IGN);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	EXPECT(handler_of(SIGUSR2) == SIG_IGN);
+	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR2), 0);
+	EXPECT(handler_of(SIGUSR2) == SIG_IGN);
+}
+
+/* Seen to fail: on_signal that trusts sigaction with any number. */
+Test(cancel, ALL_not_a_signal)
+{
+	static const int wrong[] = { 0, -1, 65, 1000, INT32_MAX, INT32_MIN, SIGKILL, SIGSTOP };
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		errno = 99;
+		EXPECT_EQ(vez_cancel_on_signal(&c, wrong[i]), EINVAL);
+		EXPECT_EQ(errno, 99);
+	}
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+struct reader {
+	struct thread thread;
+	int fd;
+	ssize_t rc;
+	int error;
+};
+
+static void read_it(void *arg)
+{
+	struct reader *r = arg;
+	char byte;
+	r->rc = read(r->fd, &byte, 1);
+	r->error = errno;
+}
+
+/* A read that the signal interrupts goes on. Seen to fail: a handler without SA_RESTART. */
+Test(cancel, ALL_a_signal_restarts_what_it_interrupts)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	struct reader r = { .rc = -2 };
+	unsigned long call[7];
+	int ends[2];
+	EXPECT_EQ(pipe(ends), 0);
+	r.fd = ends[0];
+	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR2), 0);
+	thread_start(&r.thread, read_it, &r);
+	for (int i = 0; i < 20; i++) {
+		UNTIL(thread_syscall(&r.thread, call) && call[0] == 0);
+		pthread_kill(r.thread.id, SIGUSR2);
+		UNTIL(vez_cancel_clear(&c));
+	}
+	EXPECT(!thread_done(&r.thread));
+	EXPECT_EQ(write(ends[1], "x", 1), 1);
+	thread_join(&r.thread);
+	EXPECT_EQ(r.rc, 1);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+/* No assertion may be made in the child. Seen to fail: in_child that leaves the handlers. */
+Test(cancel, ALL_10_a_child_has_the_handler_from_before)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, own = VEZ_CANCEL_INITIALIZER;
+	signal(SIGUSR1, old_handler);
+	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR1), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		raise(SIGUSR1);
+		if (came_to_old_handler != SIGUSR1 || vez_cancel_fired(&c))
+			_exit(1);
+		if (vez_cancel_on_signal(&own, SIGUSR1) != 0)
+			_exit(2);
+		raise(SIGUSR1);
+		UNTIL(vez_cancel_fired(&own));
+		_exit(vez_cancel_fired(&c) ? 3 : vez_cancel_destroy(&own) == 0 && vez_cancel_destroy(&c) == 0 ? 0 : 4);
+	}
+	int status = -1;
+	EXPECT_EQ(waitpid(child, &status, 0), child);
+	EXPECT_EQ(status, 0);
+	raise(SIGUSR1);
+	UNTIL(vez_cancel_fired(&c));
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+struct storm {
+	struct thread thread;
+	pthread_t at;
+	bool stop;
+};
+
+static void storm(void *arg)
+{
+	struct storm *s = arg;
+	while (!LOAD(&s->stop)) {
+		pthread_kill(s->at, SIGUSR2);
+		sched_yield();
+	}
+}
+
+/* A thread that works with requests and tokens, and is interrupted all the time by a signal whose token fires: nothing
+ * hangs, and everything ends. Seen to fail: note that enters kin. */
+Test(cancel, ALL_a_storm_of_signals)
+{
+	vez_cancel_t by_signal = VEZ_CANCEL_INITIALIZER;
+	vez_sem_t s = make(0), free_one = make(0);
+	struct storm st = { .at = pthread_self() };
+	unsigned ended = 0;
+	EXPECT_EQ(vez_sem_release(&free_one, 1), 0);
+	EXPECT_EQ(vez_cancel_on_signal(&by_signal, SIGUSR2), 0);
+	thread_start(&st.thread, storm, &st);
+	for (int64_t end = real_now() + 150 * MS; real_now() < end; ended++) {
+		struct note n = { .item = 0 };
+		note_init(&n);
+		vez_request_set_limits(&n.r, vez_after_us(ended % 64), &by_signal);
+		int rc = vez_sem_acquire_async(&s, 1, &n.r);
+		EXPECT(rc == EINPROGRESS || rc == ETIMEDOUT || rc == ECANCELED);
+		EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
+		EXPECT_EQ(n.calls, rc == EINPROGRESS);
+		rc = vez_sem_acquire_until(&s, 1, vez_after_us(ended % 64), &by_signal);
+		EXPECT(rc == ETIMEDOUT || rc == ECANCELED);
+		vez_cancel_clear(&by_signal);
+		EXPECT_EQ(vez_sem_acquire(&free_one, 1), 0);
+		EXPECT_EQ(vez_sem_release(&free_one, 1), 0);
+	}
+	STORE(&st.stop, true);
+	thread_join(&st.thread);
+	EXPECT(ended > 0);
+	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR2), 0);
+	EXPECT_EQ(vez_cancel_destroy(&by_signal), 0);
+	EXPECT_QUIET(&s, 0);
+	EXPECT_QUIET(&free_one, 1);
 }
