@@ -4,6 +4,7 @@
 #define VEZ_H
 
 #include "vez/barrier.h"
+#include "vez/call.h"
 #include "vez/cancel.h"
 #include "vez/cond.h"
 #include "vez/deadline.h"

@@ -320,7 +320,7 @@ Test(event, ALL_set_then_reset_while_another_is_inside)
 		struct waiter w[WAITERS], late = WAITER(manual, &e, v->form);
 		make_manual(&e);
 		start_all(w, manual, &e, v->form);
-		vez_monitor_enter(&e.monitor_);
+		vez__monitor_enter(&e.monitor_);
 		const struct vez__ops *ops = e.room_.ops_;
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT_EQ(vez_event_waiters(&e), 0);
@@ -374,7 +374,7 @@ Test(event, ALL_auto_each_set_counts_while_another_is_inside)
 			start_all(w, automatic, &e, v->form);
 			vez_cancel_fire(&w[1].own);
 			int left = form_has_token(v->form) ? WAITERS - 1 : WAITERS;
-			vez_monitor_enter(&e.monitor_);
+			vez__monitor_enter(&e.monitor_);
 			const struct vez__ops *ops = e.room_.ops_;
 			for (int i = 0; i < sets; i++)
 				EXPECT_EQ(vez_event_set(&e), 0);
@@ -401,7 +401,7 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 		make_auto(&e);
 		waiter_start(&w);
 		waiter_await_parked(&w);
-		vez_monitor_enter(&e.monitor_);
+		vez__monitor_enter(&e.monitor_);
 		const struct vez__ops *ops = e.room_.ops_;
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT(!vez_event_is_set(&e));
@@ -454,13 +454,13 @@ Test(event, C04_set_between_its_deadline_and_its_leaving)
 		waiter_start(&b);
 		waiter_await_parked(&a);
 		waiter_await_parked(&b);
-		vez_monitor_enter(&e.monitor_);
+		vez__monitor_enter(&e.monitor_);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		waiter_await_locked_out(&a);
 		EXPECT_EQ(vez_event_set(&e), 0);
 		/* Leaves without serving: the one whose deadline has passed comes in first. */
-		vez_monitor_exit(&e.monitor_);
+		vez__monitor_exit(&e.monitor_);
 		EXPECT_EQ(waiter_join(&a), 0);
 		if (on == automatic) {
 			EXPECT(waiter_blocked(&b));
@@ -477,7 +477,7 @@ Test(event, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 	EACH_KIND(on) EACH_WAIT(v, ONE_FORM) {
 		vez_event_t e;
 		on->make(&e);
-		vez_monitor_enter(&e.monitor_);
+		vez__monitor_enter(&e.monitor_);
 		EXPECT_EQ(vez_event_waiters(&e), 0);
 		EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), ETIMEDOUT);
 		EXPECT_EQ(vez_event_set(&e), 0);
@@ -487,7 +487,7 @@ Test(event, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		EXPECT_EQ(vez_event_reset(&e), 0);
 		EXPECT(!vez_event_is_set(&e));
 		EXPECT_EQ(inject_waits(), 0);
-		vez_monitor_exit(&e.monitor_);
+		vez__monitor_exit(&e.monitor_);
 		EXPECT_EMPTY(on, &e);
 	}
 }
@@ -501,11 +501,11 @@ Test(event, A06_a_wait_returns_when_the_set_has_left)
 		struct waiter w = WAITER(on, &e, v->form);
 		on->make(&e);
 		EXPECT_EQ(vez_event_set(&e), 0);
-		vez_monitor_enter(&e.monitor_);
+		vez__monitor_enter(&e.monitor_);
 		waiter_run(&w);
 		waiter_await_locked_out(&w);
 		EXPECT(vez_event_is_set(&e));
-		vez_monitor_exit(&e.monitor_);
+		vez__monitor_exit(&e.monitor_);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(on, &e);
 	}
@@ -605,7 +605,7 @@ Test(event, A16_a_handler_sets_while_its_thread_is_inside)
 		set_by_handler = &e;
 		handle();
 		waiter_start(&w);
-		vez_monitor_enter(&e.monitor_);
+		vez__monitor_enter(&e.monitor_);
 		const struct vez__ops *ops = e.room_.ops_;
 		raise(SIGUSR1);
 		EXPECT_EQ(handled, 1);

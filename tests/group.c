@@ -9,6 +9,7 @@
 #include <string.h>
 #include <vez.h>
 
+#include "sync/engine.h"
 #include "thread.h"
 #include "variant.h"
 #include "waits.h"
@@ -584,14 +585,14 @@ Test(group, ALL_what_is_decided_while_the_monitor_is_busy)
 		EXPECT_EQ(vez_group_enter(&g, A), 0);
 		member_start_as(&b, &g, B, v->form);
 		member_await_parked(&b);
-		vez_monitor_enter(&g.monitor_);
+		vez__monitor_enter(&g.monitor_);
 		EXPECT_EQ(vez_group_leave(&g), 0);
 		thread_start(&late.thread, run, &late);
 		UNTIL(thread_futex(&late.thread) - (uintptr_t)&g < sizeof g)
 			;
 		EXPECT(!thread_done(&b.thread));
 		/* As who is inside leaves: it serves. */
-		vez_monitor_exit(&g.monitor_);
+		vez__monitor_exit(&g.monitor_);
 		UNTIL(vez_group_waiters(&g) == 1 && thread_done(&b.thread))
 			;
 		EXPECT_EQ(member_join(&b), 0);
@@ -625,12 +626,12 @@ Test(group, ALL_who_is_as_good_as_inside_can_be_made_to_leave)
 		EXPECT_EQ(vez_group_enter(&g, A), 0);
 		member_start_as(&b, &g, B, v->form);
 		member_await_parked(&b);
-		vez_monitor_enter(&g.monitor_);
+		vez__monitor_enter(&g.monitor_);
 		EXPECT_EQ(vez_group_leave(&g), 0);
 		thread_start(&l.thread, leave_once, &l);
 		UNTIL(thread_futex(&l.thread) - (uintptr_t)&g < sizeof g)
 			;
-		vez_monitor_exit(&g.monitor_);
+		vez__monitor_exit(&g.monitor_);
 		thread_join(&l.thread);
 		EXPECT_EQ(l.rc, 0);
 		EXPECT_EQ(member_join(&b), 0);
@@ -645,11 +646,11 @@ Test(group, A06_an_enter_waits_for_who_is_leaving)
 	EACH_FORM(v, ALL) {
 		vez_group_t g = make();
 		struct member m = MEMBER(&g, A, v->form);
-		vez_monitor_enter(&g.monitor_);
+		vez__monitor_enter(&g.monitor_);
 		thread_start(&m.thread, run, &m);
 		UNTIL(thread_futex(&m.thread) - (uintptr_t)&g < sizeof g)
 			;
-		vez_monitor_exit(&g.monitor_);
+		vez__monitor_exit(&g.monitor_);
 		EXPECT_EQ(member_join(&m), 0);
 		expect_inside(&g, 1);
 	}
@@ -660,7 +661,7 @@ Test(group, A06_an_enter_waits_for_who_is_leaving)
 Test(group, ALL_07_a_busy_monitor_delays_neither_try_nor_leave)
 {
 	vez_group_t g = make();
-	vez_monitor_enter(&g.monitor_);
+	vez__monitor_enter(&g.monitor_);
 	EXPECT_EQ(vez_group_leave(&g), EPERM);
 	EXPECT_EQ(vez_group_try_enter(&g, A), 0);
 	EXPECT_EQ(vez_group_try_enter(&g, A), 0);
@@ -668,7 +669,7 @@ Test(group, ALL_07_a_busy_monitor_delays_neither_try_nor_leave)
 	EXPECT_EQ(vez_group_leave(&g), 0);
 	EXPECT_EQ(vez_group_leave(&g), 0);
 	EXPECT_EQ(vez_group_waiters(&g), 0);
-	vez_monitor_exit(&g.monitor_);
+	vez__monitor_exit(&g.monitor_);
 	expect_inside(&g, 0);
 }
 

@@ -313,14 +313,14 @@ Test(latch, C04_opened_between_its_deadline_and_its_leaving)
 		waiter_start(&b);
 		waiter_await_parked(&a);
 		waiter_await_parked(&b);
-		vez_monitor_enter(&l.monitor_);
+		vez__monitor_enter(&l.monitor_);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		waiter_await_locked_out(&a);
 		EXPECT_EQ(vez_latch_count_down(&l, 1), 0);
 		EXPECT_EQ(vez_latch_waiters(&l), 0);
 		/* Leaves without serving: the one whose deadline has passed comes in first. */
-		vez_monitor_exit(&l.monitor_);
+		vez__monitor_exit(&l.monitor_);
 		EXPECT_EQ(waiter_join(&a), 0);
 		EXPECT_EQ(waiter_join(&b), 0);
 		EXPECT_EMPTY(latch, &l);
@@ -332,7 +332,7 @@ Test(latch, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 {
 	EACH_WAIT(v, ONE_FORM) {
 		vez_latch_t l = VEZ_LATCH_INITIALIZER(2);
-		vez_monitor_enter(&l.monitor_);
+		vez__monitor_enter(&l.monitor_);
 		EXPECT_EQ(vez_latch_waiters(&l), 0);
 		EXPECT_EQ(vez_latch_count_down(&l, 1), 0);
 		EXPECT_EQ(vez_latch_count(&l), 1);
@@ -340,7 +340,7 @@ Test(latch, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		EXPECT_EQ(vez_latch_count_down(&l, 1), 0);
 		EXPECT_EQ(vez_latch_wait_until(&l, VEZ_NOW, NULL), 0);
 		EXPECT_EQ(inject_waits(), 0);
-		vez_monitor_exit(&l.monitor_);
+		vez__monitor_exit(&l.monitor_);
 		EXPECT_EMPTY(latch, &l);
 	}
 }
@@ -351,10 +351,10 @@ Test(latch, LAT_16_a_wait_returns_when_the_opener_has_left)
 	EACH_WAIT(v, ALL) {
 		vez_latch_t l = VEZ_LATCH_INITIALIZER(0);
 		struct waiter w = WAITER(latch, &l, v->form);
-		vez_monitor_enter(&l.monitor_);
+		vez__monitor_enter(&l.monitor_);
 		waiter_run(&w);
 		waiter_await_locked_out(&w);
-		vez_monitor_exit(&l.monitor_);
+		vez__monitor_exit(&l.monitor_);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(latch, &l);
 	}

@@ -14,6 +14,7 @@
 #include <vez.h>
 
 #include "guard.h"
+#include "sync/engine.h"
 #include "thread.h"
 #include "variant.h"
 
@@ -421,11 +422,11 @@ Test(once, A06_nobody_is_ahead_of_who_leaves)
 	struct caller c = { .once = &o };
 	int runs;
 	EXPECT_EQ(call(&o, 0, &runs), 0);
-	vez_monitor_enter(&o.monitor_);
+	vez__monitor_enter(&o.monitor_);
 	thread_start(&c.thread, run, &c);
 	UNTIL(thread_futex(&c.thread) - (uintptr_t)&o < sizeof o)
 		;
-	vez_monitor_exit(&o.monitor_);
+	vez__monitor_exit(&o.monitor_);
 	EXPECT_EQ(caller_join(&c), 0);
 	EXPECT_EQ(c.runs, 0);
 }

@@ -16,6 +16,7 @@
 #include <vez.h>
 
 #include "guard.h"
+#include "sync/engine.h"
 #include "thread.h"
 #include "variant.h"
 #include "waits.h"
@@ -383,7 +384,7 @@ Test(rwlock, ALL_07_nobody_queued_and_another_thread_inside)
 {
 	EACH_POLICY {
 		vez_rwlock_t l = make();
-		vez_monitor_enter(&l.monitor_);
+		vez__monitor_enter(&l.monitor_);
 		EXPECT_EQ(vez_rwlock_waiters(&l), 0);
 		EXPECT_EQ(vez_rwlock_tryrdlock(&l), 0);
 		EXPECT_EQ(vez_rwlock_trywrlock(&l), EBUSY);
@@ -394,7 +395,7 @@ Test(rwlock, ALL_07_nobody_queued_and_another_thread_inside)
 		EXPECT_EQ(vez_rwlock_tryrdlock(&l), EBUSY);
 		EXPECT_EQ(vez_rwlock_wrunlock(&l), 0);
 		EXPECT_EQ(vez_rwlock_waiters(&l), 0);
-		vez_monitor_exit(&l.monitor_);
+		vez__monitor_exit(&l.monitor_);
 		EXPECT_FREE(&l);
 	}
 }

@@ -1247,7 +1247,7 @@ Test(sem, C04_granted_between_its_deadline_and_its_leaving)
 		acquire_start(&b);
 		acquire_await_parked(&a);
 		/* It finds the monitor busy, and the one inside lets it go. */
-		vez_monitor_enter(&s.monitor_);
+		vez__monitor_enter(&s.monitor_);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		UNTIL(thread_futex(&a.thread) - (uintptr_t)&s < sizeof s)
@@ -1360,7 +1360,7 @@ static void decide(const struct variant *v, void (*interfere)(void *), int rc)
 	struct interferer i = { .victim = &a };
 	acquire_start(&a);
 	acquire_await_parked(&a);
-	vez_monitor_enter(&s.monitor_);
+	vez__monitor_enter(&s.monitor_);
 	const struct vez__ops *ops = s.room_.ops_;
 	EXPECT_EQ(vez_sem_release(&s, 1), 0);
 	thread_start(&i.thread, interfere, &i);
@@ -1427,7 +1427,7 @@ Test(sem, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		struct acquire a = ACQUIRE(&s, 2, v->form);
 		acquire_start(&a);
 		acquire_await_parked(&a);
-		vez_monitor_enter(&s.monitor_);
+		vez__monitor_enter(&s.monitor_);
 		const struct vez__ops *ops = s.room_.ops_;
 		EXPECT_EQ(vez_sem_waiters(&s), 1);
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
@@ -1450,13 +1450,13 @@ Test(sem, ALL_try_is_not_refused_because_somebody_is_inside)
 {
 	EACH_VARIANT(v, ONE_FORM) {
 		vez_sem_t s = make(3, 0, v->flags);
-		vez_monitor_enter(&s.monitor_);
+		vez__monitor_enter(&s.monitor_);
 		EXPECT_EQ(vez_sem_try_acquire(&s, 1), 0);
 		EXPECT_EQ(vez_sem_acquire_until(&s, 1, VEZ_NOW, NULL), 0);
 		EXPECT_EQ(vez_sem_try_acquire(&s, 2), EBUSY);
 		EXPECT_EQ(vez_sem_release(&s, 2), 0);
 		EXPECT_EQ(vez_sem_drain(&s), 3);
-		vez_monitor_exit(&s.monitor_);
+		vez__monitor_exit(&s.monitor_);
 		EXPECT_QUIET(&s, 0);
 	}
 }
@@ -1497,7 +1497,7 @@ Test(sem, A16_a_handler_releases_while_its_thread_is_inside)
 		released_by_handler = &s;
 		STORE(&handled, 0);
 		acquire_start(&a);
-		vez_monitor_enter(&s.monitor_);
+		vez__monitor_enter(&s.monitor_);
 		const struct vez__ops *ops = s.room_.ops_;
 		raise(SIGUSR1);
 		EXPECT_EQ(LOAD(&handled), 1);

@@ -42,7 +42,7 @@ typedef struct vez_event {
 	vez_room_t room_;
 } vez_event_t;
 
-VEZ_ASSERT_SIZE_(vez_event_t, 112);
+VEZ_ASSERT_SIZE_(vez_event_t, 168);
 
 /* A manual-reset event that is not set. All-zero bytes are one, too. */
 #define VEZ_EVENT_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER }

@@ -51,20 +51,24 @@ VEZ_ASSERT_SIZE_(vez_room_t, 40);
 
 typedef struct vez_monitor {
 	uint64_t word_;
-	void (*gave_up_)(struct vez_monitor *m, vez_room_t *room, vez_request_t *r);
+	uint32_t owner_;
+	uint32_t ran_;
+	uint32_t queued_;
+	uint32_t pins_;
 	vez_request_t *settled_[2];
 	vez_request_t *cohort_;
 	vez_request_t *async_;
 	uint32_t *poked_;
-	uint32_t queued_;
-	uint32_t pins_;
+	void (*gave_up_)(struct vez_monitor *m, vez_room_t *room, vez_request_t *r);
 	vez_request_t *retiring_;
+	vez_request_t *arrivals_;
+	vez_room_t calls_;
 } vez_monitor_t;
 
-VEZ_ASSERT_SIZE_(vez_monitor_t, 72);
+VEZ_ASSERT_SIZE_(vez_monitor_t, 128);
 
 /* A monitor that nobody is inside, with this give-up rule (or NULL). */
-#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, gave_up, { 0, 0 }, 0, 0, 0, 0, 0, 0 }
+#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, gave_up, 0, 0, VEZ_ROOM_INITIALIZER }
 
 /* gave_up, which may be NULL, is called inside the monitor after a request has left its room by deadline or token, so
  * that it can settle those whom the request held back. It must be short and use no other vez object. It runs on the

@@ -122,7 +122,7 @@ typedef struct vez_completions {
 	uint32_t ticking_;
 } vez_completions_t;
 
-VEZ_ASSERT_SIZE_(vez_completions_t, 136);
+VEZ_ASSERT_SIZE_(vez_completions_t, 192);
 
 /* Makes an empty list. efd, unless it is -1, gets one tick whenever the list ceases to be empty. The list must be there
  * until the last of its requests has been taken out. */
@@ -146,7 +146,7 @@ typedef struct vez_select {
 	uint32_t filed_;
 } vez_select_t;
 
-VEZ_ASSERT_SIZE_(vez_select_t, 136);
+VEZ_ASSERT_SIZE_(vez_select_t, 192);
 
 /* Makes a select without members. */
 void vez_select_init(vez_select_t *s);

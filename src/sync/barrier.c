@@ -179,7 +179,7 @@ static int act(vez_barrier_t *b)
 	vez__store(&b->actor_, vez__self(), relaxed);
 	int rc = b->action_(b->arg_);
 	vez__store(&b->actor_, 0, relaxed);
-	vez_monitor_enter(&b->monitor_);
+	vez__monitor_enter(&b->monitor_);
 	end_round(b, rc);
 	vez__monitor_leave(&b->monitor_, NULL);
 	return rc;
@@ -222,7 +222,7 @@ int vez_barrier_wait_until(vez_barrier_t *b, uint32_t *index, vez_deadline_t dea
 	if (inside_own_action(b))
 		return EDEADLK;
 	bool expired = vez__deadline_passed(deadline);
-	vez_monitor_enter(&b->monitor_);
+	vez__monitor_enter(&b->monitor_);
 	int rc = arrive(b, &r, expired);
 	if (rc == LAST) {
 		rc = complete(b, &r);
@@ -245,7 +245,7 @@ int vez_barrier_reset(vez_barrier_t *b)
 {
 	if (inside_own_action(b))
 		return EDEADLK;
-	vez_monitor_enter(&b->monitor_);
+	vez__monitor_enter(&b->monitor_);
 	end_filling(b, NULL);
 	vez__store(&b->broken_, 0, release);
 	vez__monitor_leave(&b->monitor_, NULL);
@@ -275,6 +275,6 @@ int vez_barrier_init(vez_barrier_t *b, uint32_t parties, int (*action)(void *arg
 
 int vez_barrier_destroy(vez_barrier_t *b)
 {
-	vez_monitor_enter(&b->monitor_);
+	vez__monitor_enter(&b->monitor_);
 	return vez__monitor_retire(&b->monitor_, NULL, b->acting_);
 }

@@ -83,18 +83,18 @@ static void begin_run(struct run *run, vez_request_t *r)
 	struct shard *s = shard_of(r);
 	run->of = r;
 	run->runner = vez__self();
-	vez_monitor_enter(&s->monitor);
+	vez__monitor_enter(&s->monitor);
 	run->next = s->runs;
 	s->runs = run;
 	vez__fetch_or(&r->word_, VEZ__DONE, release);
-	vez_monitor_exit(&s->monitor);
+	vez__monitor_exit(&s->monitor);
 }
 
 static void end_run(struct run *run)
 {
 	struct shard *s = shard_of(run->of);
 	vez_request_t *next;
-	vez_monitor_enter(&s->monitor);
+	vez__monitor_enter(&s->monitor);
 	struct run **link = &s->runs;
 	while (*link && *link != run)
 		link = &(*link)->next;
@@ -105,7 +105,7 @@ static void end_run(struct run *run)
 		if (r->ptr_ == run->of)
 			vez_monitor_settle(&s->monitor, r, 0);
 	}
-	vez_monitor_exit(&s->monitor);
+	vez__monitor_exit(&s->monitor);
 }
 
 /* Completes one that calls nothing. Holding. */
@@ -239,12 +239,12 @@ void vez__let_go(void)
 void vez__enter_holding(vez_monitor_t *m)
 {
 	vez__hold();
-	vez_monitor_enter(m);
+	vez__monitor_enter(m);
 }
 
 void vez__exit_holding(vez_monitor_t *m)
 {
-	vez_monitor_exit(m);
+	vez__monitor_exit(m);
 	vez__let_go();
 }
 
@@ -316,7 +316,7 @@ static void wake_consumer(vez_completions_t *l)
 /* Puts r last; true if a tick is owed for it. */
 static bool put_last(vez_completions_t *l, vez_request_t *r)
 {
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	bool ticks = !l->first_ && l->efd_ >= 0;
 	r->place_[0] = NULL;
 	if (l->first_)
@@ -327,7 +327,7 @@ static bool put_last(vez_completions_t *l, vez_request_t *r)
 	l->ticking_ |= ticks;
 	if (!l->ticking_)
 		wake_consumer(l);
-	vez_monitor_exit(&l->monitor_);
+	vez__monitor_exit(&l->monitor_);
 	return ticks;
 }
 
@@ -339,10 +339,10 @@ void vez__completions_add(vez_completions_t *l, vez_request_t *r)
 	if (!put_last(l, r))
 		return;
 	vez__sys_tick(efd);
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	l->ticking_ = 0;
 	wake_consumer(l);
-	vez_monitor_exit(&l->monitor_);
+	vez__monitor_exit(&l->monitor_);
 }
 
 vez_request_t *vez_completions_next(vez_completions_t *l)

@@ -51,7 +51,7 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 		return EPERM;
 	vez__request_mine(&r, key, cancel);
 	r.value_ = vez__self();
-	vez_monitor_enter(&c->monitor_);
+	vez__monitor_enter(&c->monitor_);
 	int rc = join(c, m, &r, deadline, cancel);
 	vez_monitor_exit(&c->monitor_);
 	if (rc != 0)
@@ -81,7 +81,7 @@ static size_t notify(vez_cond_t *c, size_t most)
 	size_t count = 0;
 	if (vez_room_length(&c->room_) == 0)
 		return 0;
-	vez_monitor_enter(&c->monitor_);
+	vez__monitor_enter(&c->monitor_);
 	vez_mutex_t *m = c->mutex_;
 	for (; count < most && (r = vez_room_first(&c->room_)); count++) {
 		if (!vez__request_take_out(r)) {
@@ -119,7 +119,7 @@ int vez_cond_init(vez_cond_t *c)
 
 int vez_cond_destroy(vez_cond_t *c)
 {
-	vez_monitor_enter(&c->monitor_);
+	vez__monitor_enter(&c->monitor_);
 	return vez__monitor_retire(&c->monitor_, NULL, false);
 }
 

@@ -25,6 +25,8 @@
 
 /* How a synchronizer takes part. All run inside; each may be NULL. */
 struct vez__ops {
+	/* Somebody is here because of a request: what has arrived from outside is put in its room. */
+	void (*gather)(vez_monitor_t *m);
 	/* The state reads seen: carries out one thing that can be done now (grants a request, corrects a mark).
 	 * True: something was done, or the state has changed; look again. False: nothing is left to do. */
 	bool (*serve)(vez_monitor_t *m, uint64_t seen);
@@ -37,8 +39,26 @@ struct vez__ops {
 	bool (*take_back)(vez_monitor_t *m, uint64_t seen, vez_request_t *r);
 };
 
+/* Waits until nobody else is inside, and enters. */
+static inline void vez__monitor_enter(vez_monitor_t *m)
+{
+	vez__lock_enter(&m->word_);
+}
+
 /* Leaves when there is nothing left to serve; then publishes all that was settled inside. */
 void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops);
+
+/* Inside: whether nothing was settled or poked that is still to be published. */
+static inline bool vez__monitor_owes_nothing(const vez_monitor_t *m)
+{
+	return !m->settled_[0] && !m->cohort_ && !m->async_ && !m->poked_;
+}
+
+/* Leaves a monitor of vez's own that serves nobody. */
+static inline void vez__monitor_exit(vez_monitor_t *m)
+{
+	vez__monitor_leave(m, NULL);
+}
 
 /* Inside, for destroy: leaves with EBUSY if a request is queued or held says so. Otherwise leaves and returns 0 when
  * everyone who was still to come in because of a settled request has been here: from then on nobody touches the
@@ -90,6 +110,14 @@ bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 
 /* Inside: puts a prepared request in its room, by its key. */
 void vez__request_insert(vez_request_t *r);
+
+/* The same, last, whatever its key says. */
+void vez__request_insert_last(vez_request_t *r);
+
+/* The same in two steps, where a request arrives from outside: it becomes one of this room before it is pushed; it is put
+ * there, last, with its limits, inside. False: its token is fired, and it is settled. */
+void vez__request_arrive(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops);
+bool vez__request_gather(vez_monitor_t *m, vez_request_t *r);
 
 /* Inside, after insertion: serves, if r must not be left to who leaves (vez__request_must_queue), and ends it if its
  * deadline has passed. EINPROGRESS, or the result that r has got already. */

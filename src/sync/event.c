@@ -133,7 +133,7 @@ static VEZ__COLD int file(vez_event_t *e, vez_request_t *r)
 {
 	if (!is_auto(e))
 		vez__request_in_cohort(&e->monitor_, r);
-	vez_monitor_enter(&e->monitor_);
+	vez__monitor_enter(&e->monitor_);
 	int rc = EINPROGRESS;
 	if (!vez__request_must_queue(r) && take(e, 0))
 		rc = 0;
@@ -201,7 +201,7 @@ int vez_event_set(vez_event_t *e)
 
 static VEZ__COLD void reset_inside(vez_event_t *e)
 {
-	vez_monitor_enter(&e->monitor_);
+	vez__monitor_enter(&e->monitor_);
 	while (serve(&e->monitor_, vez__load(&e->monitor_.word_, relaxed)))
 		;
 	vez__fetch_and(&e->monitor_.word_, ~SET, acquire);
@@ -237,7 +237,7 @@ int vez_event_init(vez_event_t *e, unsigned flags)
 
 int vez_event_destroy(vez_event_t *e)
 {
-	vez_monitor_enter(&e->monitor_);
+	vez__monitor_enter(&e->monitor_);
 	while (serve(&e->monitor_, vez__load(&e->monitor_.word_, relaxed)))
 		;
 	return vez__monitor_retire(&e->monitor_, &event_ops, false);

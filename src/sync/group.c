@@ -156,7 +156,7 @@ static int enter_inside(vez_group_t *g, uint32_t id, bool queues)
 static VEZ__COLD int file(vez_group_t *g, uint32_t id, vez_request_t *r)
 {
 	r->value_ = id;
-	vez_monitor_enter(&g->monitor_);
+	vez__monitor_enter(&g->monitor_);
 	int rc = enter_inside(g, id, vez__request_must_queue(r));
 	if (rc == EBUSY && !vez__request_prepare(&g->monitor_, &g->room_, r, &group_ops))
 		rc = ECANCELED;
@@ -179,7 +179,7 @@ static VEZ__COLD int enter_waiting(vez_group_t *g, uint32_t id, vez_deadline_t d
 
 static VEZ__COLD int attempt_inside(vez_group_t *g, uint32_t id)
 {
-	vez_monitor_enter(&g->monitor_);
+	vez__monitor_enter(&g->monitor_);
 	int rc = enter_inside(g, id, false);
 	vez__monitor_leave(&g->monitor_, &group_ops);
 	return rc;
@@ -255,7 +255,7 @@ int vez_group_leave(vez_group_t *g)
 			if (!(seen & WAITING))
 				return EPERM;
 			/* It is decided who is inside, and another thread is about to count them. */
-			vez_monitor_enter(&g->monitor_);
+			vez__monitor_enter(&g->monitor_);
 			vez__monitor_leave(&g->monitor_, &group_ops);
 			seen = vez__load(&g->monitor_.word_, relaxed);
 		}
@@ -283,7 +283,7 @@ int vez_group_init(vez_group_t *g, unsigned flags)
 
 int vez_group_destroy(vez_group_t *g)
 {
-	vez_monitor_enter(&g->monitor_);
+	vez__monitor_enter(&g->monitor_);
 	bool held = count_in(vez__load(&g->monitor_.word_, relaxed)) > 0;
 	return vez__monitor_retire(&g->monitor_, &group_ops, held);
 }

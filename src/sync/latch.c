@@ -74,7 +74,7 @@ static inline bool is_open(const vez_latch_t *l, uint64_t barring)
 static VEZ__COLD int file(vez_latch_t *l, vez_request_t *r)
 {
 	vez__request_in_cohort(&l->monitor_, r);
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	int rc = EINPROGRESS;
 	if (is_open(l, 0))
 		rc = 0;
@@ -159,7 +159,7 @@ int vez_latch_init(vez_latch_t *l, uint32_t count)
 
 int vez_latch_destroy(vez_latch_t *l)
 {
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	serve(&l->monitor_, vez__load(&l->monitor_.word_, relaxed));
 	return vez__monitor_retire(&l->monitor_, &latch_ops, false);
 }

@@ -6,6 +6,7 @@
  *  monitor  word_     bits 0-1 the lock (futex/lock.h), the rest its synchronizer's
  *           settled_  first and last of the requests settled since the monitor was entered; by the one inside
  *           poked_    the word of a request poked since then, if its thread slept; by the one inside
+ *           calls_, arrivals_, owner_, ran_  of a user's: call.c
  *           cohort_   the same as settled_ for requests that sleep as a cohort: a list in no order
  *           async_    the same for requests that no thread waits for: a stack, the latest first
  *           queued_   requests in its rooms; inside
@@ -22,7 +23,8 @@
  *                     ceased to apply though somebody was coming in because of one. Once settled: FIRE_COMES, who fired
  *                     is coming for it; FIRE_CAME, and has been here. Inside
  *                     ASYNC: no thread waits for it; MEMBER: it belongs to a wait-for-any; both constant while it
- *                     waits. FILING: the call that files this MEMBER is still inside; CLAIMED: it has won. Inside
+ *                     waits. FILING: the call that files this MEMBER is still inside; CLAIMED: it has won; LATE: its
+ *                     deadline had passed when it was filed. Inside
  *           kind_     COHORT, if it sleeps with its monitor's cohort, whose word is arg_; how an asynchronous one
  *                     completes (completion.h); constant while it waits
  *           timer_    with a thread: when that is to look again by itself; by that thread. ASYNC: its deadline
@@ -61,6 +63,7 @@
 
 #include "../futex/futex.h"
 #include "alarm.h"
+#include "call.h"
 #include "completion.h"
 #include "engine.h"
 #include "select.h"
@@ -73,6 +76,7 @@
 #define MEMBER 64u
 #define FILING 128u
 #define CLAIMED 256u
+#define LATE 512u
 #define PATIENCE_NS 1000000
 
 static struct cds_list_head *queue_of(const vez_room_t *room)
@@ -122,13 +126,40 @@ static struct cds_list_head *place_before(vez_room_t *room, int64_t key)
 	return place;
 }
 
+static vez_monitor_t *monitor_of(const vez_request_t *r)
+{
+	return vez__load(&r->room_->monitor_, relaxed);
+}
+
+static const struct vez__ops *ops_of(const vez_request_t *r)
+{
+	return vez__load(&r->room_->ops_, relaxed);
+}
+
 static void enter_room(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
 	r->room_ = room;
-	if (VEZ__LIKELY(room->monitor_ == m))
+	if (VEZ__LIKELY(vez__load(&room->monitor_, relaxed) == m))
 		return;
-	room->monitor_ = m;
-	room->ops_ = ops;
+	vez__store(&room->ops_, ops, relaxed);
+	vez__store(&room->monitor_, m, relaxed);
+}
+
+static bool is_late(const vez_request_t *r)
+{
+	return vez__timer_is_set(&r->timer_) && vez__deadline_passed(vez__timer_at(&r->timer_));
+}
+
+/* From here on its limits apply. False: its token is fired. */
+static bool set_limits(vez_request_t *r)
+{
+	if ((r->state_ & MEMBER) && is_late(r))
+		r->state_ |= LATE;
+	if (r->cancel_ && !vez__cancel_enlist(r))
+		return false;
+	if ((r->state_ & ASYNC) && vez__timer_is_set(&r->timer_))
+		vez__alarm_set(r);
+	return true;
 }
 
 bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
@@ -136,13 +167,17 @@ bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 	enter_room(m, room, r, ops);
 	if (r->state_ & ASYNC)
 		r->word_ = VEZ__ASYNC;
-	if (r->cancel_ && !vez__cancel_enlist(r)) {
+	bool live = set_limits(r);
+	if (!live)
 		r->word_ = 0;
-		return false;
-	}
-	if ((r->state_ & ASYNC) && vez__timer_is_set(&r->timer_))
-		vez__alarm_set(r);
-	return true;
+	return live;
+}
+
+void vez__request_arrive(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
+{
+	enter_room(m, room, r, ops);
+	if (r->state_ & ASYNC)
+		r->word_ = VEZ__ASYNC;
 }
 
 void vez__request_in_cohort(vez_monitor_t *m, vez_request_t *r)
@@ -168,16 +203,52 @@ void vez__request_look_again(vez_request_t *r, vez_deadline_t at)
 	vez__timer_to(&r->timer_, at);
 }
 
-void vez__request_insert(vez_request_t *r)
+static struct cds_list_head *queue_made(vez_room_t *room)
 {
-	vez_room_t *room = r->room_;
 	if (!queue_of(room)->next)
 		CDS_INIT_LIST_HEAD(queue_of(room));
-	cds_list_add(place_of(r), place_before(room, r->key_));
-	r->state_ |= r->state_ & MEMBER ? QUEUED | FILING : QUEUED;
-	room->monitor_->queued_++;
-	room->monitor_->pins_++;
-	vez__store(&room->length_, room->length_ + 1, relaxed);
+	return queue_of(room);
+}
+
+/* Queues r behind this place. */
+static void insert_behind(struct cds_list_head *place, vez_request_t *r)
+{
+	vez_monitor_t *m = monitor_of(r);
+	cds_list_add(place_of(r), place);
+	r->state_ |= QUEUED;
+	m->queued_++;
+	m->pins_++;
+	vez__store(&r->room_->length_, r->room_->length_ + 1, relaxed);
+}
+
+/* The same for the call that files it. */
+static void file_behind(struct cds_list_head *place, vez_request_t *r)
+{
+	insert_behind(place, r);
+	if (r->state_ & MEMBER)
+		r->state_ |= FILING;
+}
+
+void vez__request_insert(vez_request_t *r)
+{
+	queue_made(r->room_);
+	file_behind(place_before(r->room_, r->key_), r);
+}
+
+void vez__request_insert_last(vez_request_t *r)
+{
+	file_behind(queue_made(r->room_)->prev, r);
+}
+
+bool vez__request_gather(vez_monitor_t *m, vez_request_t *r)
+{
+	bool live = set_limits(r);
+	if (!live)
+		r->cancel_ = NULL;
+	insert_behind(queue_made(r->room_)->prev, r);
+	if (!live)
+		vez_monitor_settle(m, r, ECANCELED);
+	return live;
 }
 
 bool vez__request_settled(const vez_request_t *r)
@@ -199,7 +270,7 @@ bool vez__request_lost_patience(vez_request_t *r)
 static void leave_room(vez_request_t *r)
 {
 	cds_list_del(place_of(r));
-	r->room_->monitor_->queued_--;
+	monitor_of(r)->queued_--;
 	r->state_ &= ~(QUEUED | KEPT);
 	vez__store(&r->room_->length_, r->room_->length_ - 1, relaxed);
 }
@@ -250,11 +321,6 @@ int vez__async_begin(vez_request_t *r)
 	return vez__timer_is_set(&r->timer_) ? vez__alarm_start() : 0;
 }
 
-static bool is_late(const vez_request_t *r)
-{
-	return vez__timer_is_set(&r->timer_) && vez__deadline_passed(vez__timer_at(&r->timer_));
-}
-
 bool vez__async_waits(const vez_request_t *r)
 {
 	return (r->state_ & MEMBER) || !is_late(r);
@@ -269,7 +335,7 @@ int vez__async_end(vez_request_t *r, int rc)
 	decide(r, rc);
 	rc = r->result_;
 	bool member = r->state_ & MEMBER;
-	if (r->word_ & VEZ__ASYNC)
+	if (vez__load(&r->word_, relaxed) & VEZ__ASYNC)
 		vez__forget_limits(r);
 	vez__store(&r->word_, VEZ__ASYNC | VEZ__DONE, release);
 	if (member)
@@ -288,7 +354,7 @@ bool vez__request_take_out(vez_request_t *r)
 	if (!vez__word_deafen(&r->word_))
 		return false;
 	leave_room(r);
-	r->room_->monitor_->pins_--;
+	monitor_of(r)->pins_--;
 	return true;
 }
 
@@ -380,7 +446,7 @@ bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 /* Whether r, which is queued, has taken back what it claims; false: it was settled first. */
 static bool withdraw(vez_monitor_t *m, vez_request_t *r)
 {
-	const struct vez__ops *ops = r->room_->ops_;
+	const struct vez__ops *ops = ops_of(r);
 	while (ops) {
 		uint64_t seen = vez__load(&m->word_, relaxed);
 		if (ops->serve && ops->serve(m, seen)) {
@@ -399,7 +465,7 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 	if (!withdraw(m, r))
 		return;
 	vez__request_settle_own(r, cause);
-	if (m->gave_up_)
+	if (m->gave_up_ && r->room_ != &m->calls_)
 		m->gave_up_(m, r->room_, r);
 }
 
@@ -423,7 +489,7 @@ static bool end_inside(vez_monitor_t *m, vez_request_t *r, int cause)
 
 bool vez__request_drop(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 {
-	if (r->room_->ops_->take_back(m, seen, r))
+	if (ops_of(r)->take_back(m, seen, r))
 		vez_monitor_settle(m, r, ECANCELED);
 	return true;
 }
@@ -443,10 +509,10 @@ int vez__request_filed(vez_monitor_t *m, vez_request_t *r)
 {
 	if (VEZ__LIKELY(!(r->state_ & MEMBER)))
 		return EINPROGRESS;
-	const struct vez__ops *ops = r->room_->ops_;
+	const struct vez__ops *ops = ops_of(r);
 	while (ops && ops->serve && ops->serve(m, vez__load(&m->word_, relaxed)))
 		;
-	if (!vez__request_settled(r) && is_late(r) && vez__word_claim(&r->word_))
+	if (!vez__request_settled(r) && (r->state_ & LATE) && vez__word_claim(&r->word_))
 		end_inside(m, r, ETIMEDOUT);
 	bool got = vez__request_settled(r) && !(r->state_ & FILING);
 	r->state_ &= ~FILING;
@@ -506,6 +572,11 @@ void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 		uint64_t seen = vez__load(&m->word_, relaxed);
 		if (ops && ops->serve && ops->serve(m, seen))
 			continue;
+		if (VEZ__LIKELY(vez__monitor_owes_nothing(m))) {
+			if (vez__lock_leave(&m->word_, seen, seen))
+				return;
+			continue;
+		}
 		struct owed owed = take_owed(m, (struct owed){ NULL, NULL, NULL, NULL });
 		if (vez__lock_leave(&m->word_, seen, seen)) {
 			pay(m, owed);
@@ -518,7 +589,7 @@ void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 /* Inside: the request's thread looks whether it can go, and gives up if its limit has passed. */
 static void look_or_give_up(vez_monitor_t *m, vez_request_t *r, bool expired)
 {
-	const struct vez__ops *ops = r->room_->ops_;
+	const struct vez__ops *ops = ops_of(r);
 	if (ops && ops->look)
 		ops->look(m, r);
 	uint32_t word = vez__load(&r->word_, relaxed);
@@ -546,13 +617,21 @@ static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 	return takes;
 }
 
+/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is completed after. */
+static void come_to(vez_monitor_t *m, const struct vez__ops *ops)
+{
+	vez__hold();
+	vez__monitor_enter(m);
+	if (ops && ops->gather)
+		ops->gather(m);
+}
+
 /* The request's thread, which is COMING, comes in. Whether it takes the result. */
 static bool come_in(vez_request_t *r, bool expired)
 {
-	vez_monitor_t *m = r->room_->monitor_;
-	const struct vez__ops *ops = r->room_->ops_;
-	vez__hold();
-	vez_monitor_enter(m);
+	vez_monitor_t *m = monitor_of(r);
+	const struct vez__ops *ops = ops_of(r);
+	come_to(m, ops);
 	if (ops && ops->came)
 		ops->came(m);
 	bool takes = has_come(m, r, expired);
@@ -565,10 +644,9 @@ static bool come_in(vez_request_t *r, bool expired)
 
 void vez__request_cancel_fired(vez_request_t *r)
 {
-	vez_monitor_t *m = r->room_->monitor_;
-	const struct vez__ops *ops = r->room_->ops_;
-	vez__hold();
-	vez_monitor_enter(m);
+	vez_monitor_t *m = monitor_of(r);
+	const struct vez__ops *ops = ops_of(r);
+	come_to(m, ops);
 	if (r->state_ & KEPT) {
 		vez__word_keep(&r->word_, false);
 	} else {
@@ -584,10 +662,9 @@ void vez__request_cancel_fired(vez_request_t *r)
 
 bool vez__request_end_claimed(vez_request_t *r, int cause)
 {
-	vez_monitor_t *m = r->room_->monitor_;
-	const struct vez__ops *ops = r->room_->ops_;
-	vez__hold();
-	vez_monitor_enter(m);
+	vez_monitor_t *m = monitor_of(r);
+	const struct vez__ops *ops = ops_of(r);
+	come_to(m, ops);
 	bool ended = end_inside(m, r, cause);
 	vez__monitor_leave(m, ops);
 	vez__let_go();
@@ -635,7 +712,8 @@ int vez_monitor_destroy(vez_monitor_t *m)
 	uint64_t seen = vez__load(&m->word_, relaxed);
 	if ((seen & VEZ__LOCKED) || !vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire))
 		return EBUSY;
-	return vez__monitor_retire(m, NULL, false);
+	vez__user_ops.gather(m);
+	return vez__monitor_retire(m, &vez__user_ops, false);
 }
 
 int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held)
@@ -654,12 +732,20 @@ int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held)
 
 void vez_monitor_enter(vez_monitor_t *m)
 {
-	vez__lock_enter(&m->word_);
+	vez__monitor_enter(m);
+	vez__monitor_own(m, true);
+}
+
+/* The user's thread leaves: runs the calls that may run now. */
+static void leave(vez_monitor_t *m)
+{
+	vez__monitor_own(m, false);
+	vez__monitor_leave(m, &vez__user_ops);
 }
 
 void vez_monitor_exit(vez_monitor_t *m)
 {
-	vez__monitor_leave(m, NULL);
+	leave(m);
 }
 
 int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_deadline_t deadline,
@@ -667,11 +753,11 @@ int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_d
 {
 	int refused = vez__limits_refuse(deadline, cancel);
 	vez__request_mine(r, r->key_, cancel);
-	if (!refused && !vez__request_prepare(m, room, r, NULL))
+	if (!refused && !vez__request_prepare(m, room, r, &vez__user_ops))
 		refused = ECANCELED;
 	if (!refused)
 		vez__request_insert(r);
-	vez__monitor_leave(m, NULL);
+	leave(m);
 	return refused ? refused : vez__request_await(r, deadline);
 }
 
@@ -680,12 +766,12 @@ int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 	int rc = vez__async_begin(r);
 	if (rc == 0 && is_late(r))
 		rc = ETIMEDOUT;
-	if (rc == 0 && !vez__request_prepare(m, room, r, NULL))
+	if (rc == 0 && !vez__request_prepare(m, room, r, &vez__user_ops))
 		rc = ECANCELED;
 	if (rc == 0) {
 		vez__request_insert(r);
 		rc = vez__request_filed(m, r);
 	}
-	vez__monitor_leave(m, NULL);
+	leave(m);
 	return vez__async_end(r, rc);
 }

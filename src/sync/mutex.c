@@ -200,7 +200,7 @@ static int wait_for(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cance
 	vez_request_t r;
 	vez__request_mine(&r, 0, cancel);
 	r.value_ = vez__self();
-	vez_monitor_enter(&m->monitor_);
+	vez__monitor_enter(&m->monitor_);
 	int rc = take_inside(m) ? 0 : EBUSY;
 	if (rc == EBUSY && !vez__request_prepare(&m->monitor_, &m->room_, &r, &mutex_ops))
 		rc = ECANCELED;
@@ -352,7 +352,7 @@ void vez__mutex_retake(vez_mutex_t *m, uint64_t holds)
 
 void vez__mutex_queue(vez_mutex_t *m, vez_request_t *r)
 {
-	vez_monitor_enter(&m->monitor_);
+	vez__monitor_enter(&m->monitor_);
 	mark_queued(m);
 	while (r) {
 		vez_request_t *next = r->ptr_;
@@ -377,7 +377,7 @@ int vez_mutex_init(vez_mutex_t *m, unsigned flags)
 
 int vez_mutex_destroy(vez_mutex_t *m)
 {
-	vez_monitor_enter(&m->monitor_);
+	vez__monitor_enter(&m->monitor_);
 	return vez__monitor_retire(&m->monitor_, &mutex_ops, vez__load(&m->monitor_.word_, relaxed) & HELD);
 }
 

@@ -54,7 +54,7 @@ static int wait_for_turn(vez_once_t *o)
 /* 0: it is done; TURN. */
 static int claim(vez_once_t *o)
 {
-	vez_monitor_enter(&o->monitor_);
+	vez__monitor_enter(&o->monitor_);
 	uint64_t seen = vez__load(&o->monitor_.word_, relaxed);
 	if (seen & RUNNING)
 		return wait_for_turn(o);
@@ -79,7 +79,7 @@ static void end_turns(vez_once_t *o, uint64_t mark)
 static void finish(vez_once_t *o, bool done)
 {
 	vez_request_t *next;
-	vez_monitor_enter(&o->monitor_);
+	vez__monitor_enter(&o->monitor_);
 	next = vez_room_first(&o->room_);
 	if (done)
 		end_turns(o, DONE);

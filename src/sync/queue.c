@@ -196,7 +196,7 @@ static VEZ__COLD int file(vez_queue_t *q, const struct side *side, void *item, v
 /* Puts or takes, or files r if it would have to wait. */
 static inline int operate(vez_queue_t *q, const struct side *side, void *item, vez_request_t *r)
 {
-	vez_monitor_enter(&q->monitor_);
+	vez__monitor_enter(&q->monitor_);
 	int rc = side->operate(q, item, r);
 	if (rc == EBUSY)
 		return file(q, side, item, r);
@@ -217,7 +217,7 @@ static inline int attempt(vez_queue_t *q, const struct side *side, void *item, v
 {
 	if (refused(q, side->available(q)))
 		return EBUSY;
-	vez_monitor_enter(&q->monitor_);
+	vez__monitor_enter(&q->monitor_);
 	int rc = side->operate(q, item, r);
 	vez__monitor_leave(&q->monitor_, NULL);
 	return rc;
@@ -298,7 +298,7 @@ static void settle_all(vez_queue_t *q, vez_room_t *side, int result)
 
 int vez_queue_close(vez_queue_t *q)
 {
-	vez_monitor_enter(&q->monitor_);
+	vez__monitor_enter(&q->monitor_);
 	vez__fetch_or(&q->monitor_.word_, CLOSED, relaxed);
 	settle_all(q, &q->putters_, VEZ_ECLOSED);
 	settle_all(q, &q->takers_, VEZ_ECLOSED);
@@ -340,6 +340,6 @@ int vez_queue_init(vez_queue_t *q, void *storage, size_t item_size, size_t capac
 
 int vez_queue_destroy(vez_queue_t *q)
 {
-	vez_monitor_enter(&q->monitor_);
+	vez__monitor_enter(&q->monitor_);
 	return vez__monitor_retire(&q->monitor_, NULL, false);
 }

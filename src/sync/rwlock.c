@@ -296,7 +296,7 @@ static VEZ__COLD int file(vez_rwlock_t *l, const struct way *way, vez_request_t 
 	vez_room_t *room = (vez_room_t *)((char *)l + way->room);
 	if (together(l, way))
 		vez__request_in_cohort(&l->monitor_, r);
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	int rc = attempt_inside(l, way, vez__request_must_queue(r));
 	if (rc == EBUSY && !vez__request_prepare(&l->monitor_, room, r, &rwlock_ops))
 		rc = ECANCELED;
@@ -507,7 +507,7 @@ static void read_on(vez_rwlock_t *l)
 	if (!(vez__load(&l->monitor_.word_, acquire) & UPGRADED))
 		return;
 	vez__request_mine(&r, 0, NULL);
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	bool waits = join_returning(l, &r);
 	vez__monitor_leave(&l->monitor_, &rwlock_ops);
 	if (waits)
@@ -538,7 +538,7 @@ int vez_rwlock_try_upgrade(vez_rwlock_t *l)
 	int rc = attempt(l, &upgrading);
 	if (VEZ__LIKELY(rc != EAGAIN))
 		return rc;
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	rc = attempt_inside(l, &upgrading, false);
 	vez__monitor_leave(&l->monitor_, &rwlock_ops);
 	return rc;
@@ -574,7 +574,7 @@ int vez_rwlock_init(vez_rwlock_t *l, unsigned policy)
 
 int vez_rwlock_destroy(vez_rwlock_t *l)
 {
-	vez_monitor_enter(&l->monitor_);
+	vez__monitor_enter(&l->monitor_);
 	bool held = vez__load(&l->monitor_.word_, relaxed) & (EXCLUSIVE | HOLDS);
 	return vez__monitor_retire(&l->monitor_, &rwlock_ops, held);
 }

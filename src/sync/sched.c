@@ -187,7 +187,7 @@ static VEZ__COLD int enter_waiting(vez_sched_t *s, const void *what, vez_deadlin
 	vez__request_mine(&r, 0, cancel);
 	r.ptr_ = (void *)what;
 	r.value_ = vez__self();
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	int rc = enter_inside(s);
 	if (rc == EBUSY && !vez__request_prepare(&s->monitor_, &s->room_, &r, &sched_ops))
 		rc = ECANCELED;
@@ -201,7 +201,7 @@ static VEZ__COLD int enter_waiting(vez_sched_t *s, const void *what, vez_deadlin
 
 static VEZ__COLD int attempt_inside(vez_sched_t *s)
 {
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	int rc = enter_inside(s);
 	vez__monitor_leave(&s->monitor_, &sched_ops);
 	return rc;
@@ -298,7 +298,7 @@ int vez_sched_min_gap(vez_sched_t *s, int64_t ns)
 {
 	if (ns < 0)
 		return EINVAL;
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	s->gap_ = ns;
 	if (ns > 0)
 		begin_gaps(s);
@@ -327,7 +327,7 @@ int vez_sched_init(vez_sched_t *s, bool (*before)(const void *a, const void *b),
 
 int vez_sched_destroy(vez_sched_t *s)
 {
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	bool held = vez__load(&s->monitor_.word_, relaxed) & TAKEN;
 	return vez__monitor_retire(&s->monitor_, &sched_ops, held);
 }

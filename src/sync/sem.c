@@ -249,7 +249,7 @@ static const int verdicts[] = { [TAKES] = 0, [CLOSED_TO_IT] = VEZ_ECLOSED, [WAIT
 static VEZ__COLD int file(vez_sem_t *s, uint32_t n, vez_request_t *r)
 {
 	r->value_ = n;
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	int rc = verdicts[take_inside(s, n, r)];
 	if (rc == EBUSY && !vez__request_prepare(&s->monitor_, &s->room_, r, &sem_ops))
 		rc = ECANCELED;
@@ -274,7 +274,7 @@ static VEZ__COLD int attempt_inside(vez_sem_t *s, uint32_t n, int64_t key)
 {
 	vez_request_t r;
 	vez__request_mine(&r, key, NULL);
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	int rc = verdicts[take_inside(s, n, &r)];
 	vez__monitor_leave(&s->monitor_, &sem_ops);
 	return rc;
@@ -427,7 +427,7 @@ uint32_t vez_sem_drain(vez_sem_t *s)
 	while (demand_in(seen) == 0)
 		if (vez__cas(&s->monitor_.word_, &seen, seen - with_permits(permits_in(seen)), acquire))
 			return (uint32_t)permits_in(seen);
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	do
 		seen = vez__load(&s->monitor_.word_, relaxed);
 	while (serve(&s->monitor_, seen) ||
@@ -439,7 +439,7 @@ uint32_t vez_sem_drain(vez_sem_t *s)
 int vez_sem_close(vez_sem_t *s)
 {
 	uint64_t seen;
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	do {
 		/* Barging: what suffices for the first is granted before, not offered. */
 		if (vez_room_first(&s->room_))
@@ -484,6 +484,6 @@ int vez_sem_init(vez_sem_t *s, uint32_t permits, uint32_t max, unsigned flags)
 
 int vez_sem_destroy(vez_sem_t *s)
 {
-	vez_monitor_enter(&s->monitor_);
+	vez__monitor_enter(&s->monitor_);
 	return vez__monitor_retire(&s->monitor_, &sem_ops, false);
 }

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Delegated and guarded execution.
+ *
+ * State, of a user's monitor
+ *  word_      bit 2  ARRIVED  calls may be on arrivals_ that nobody inside knows of. Set by who has pushed one, cleared by
+ *                             the one inside before it takes them
+ *  arrivals_  a stack of calls that came while somebody was inside (place_[0]). Pushed by anybody, taken whole by the one
+ *             inside
+ *  calls_     the other calls that wait, in the order in which they arrived; inside. A request's pointer is its body, its
+ *             value the argument, its key the guard
+ *  owner_     the number of the thread whose own code, or whose body, is inside. Written by that thread
+ *  ran_       how many bodies were run since somebody came to run some; inside
+ * Invariants
+ *  D1 a call is on arrivals_ or in calls_ until it has run or given up. Who pushed one sets ARRIVED, or enters, by the same
+ *     exchange; who leaves expects a word without ARRIVED. So while nobody is inside, what was pushed is in calls_, or its
+ *     pusher is about to say so.
+ *  D2 while nobody is inside, no call in calls_ has a guard that is true, but where one of the callers has been told to
+ *     come and run the rest (hand_over). Who leaves made it so.
+ *  D3 a call's limits apply from the moment when it is gathered: whoever comes because of one gathers first.
+ *  D4 a body runs once: for a request that is in calls_, and is settled in the same stay.
+ * Ordering
+ *  push (release) pairs with the exchange in gather (acquire): the call and what came before it. Bodies are inside the
+ *  monitor: its lock orders them. Publication (word.c): what the body did, for the caller.
+ * Progress and fairness
+ *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay, if one of the callers that
+ *  could go on is asleep or spins: that one is told to come. FIFO among those whose guards are true. Evaluating is linear
+ *  in the calls whose guards are false.
+ * Lifetime: as in monitor.c. The pusher's last touch of the monitor is the exchange that sets ARRIVED, or its leaving one.
+ * The arrivals are the same stack as those of a token and of the alarm clock.
+ * Sources: include/vez/call.h.
+ */
+#include "call.h"
+
+#include <errno.h>
+
+#include "../futex/self.h"
+#include "../futex/spin.h"
+#include "vez/call.h"
+
+#define ARRIVED UINT64_C(4)
+#define FIRST_PAUSES 64
+#define MOST_PAUSES 512
+
+unsigned vez__call_batch = 64;
+
+static uint32_t self(void)
+{
+	return (uint32_t)vez__self();
+}
+
+void vez__monitor_own(vez_monitor_t *m, bool own)
+{
+	vez__store(&m->owner_, own ? self() : 0, relaxed);
+}
+
+static bool is_inside(const vez_monitor_t *m)
+{
+	return vez__load(&m->owner_, relaxed) == self();
+}
+
+/* ---- a call ---- */
+
+typedef void body_fn(void *arg);
+typedef bool guard_fn(void *arg);
+
+static void set_call(vez_request_t *r, guard_fn *guard, body_fn *body, void *arg)
+{
+	r->key_ = (int64_t)(intptr_t)guard;
+	r->ptr_ = (void *)(uintptr_t)body;
+	r->value_ = (uintptr_t)arg;
+}
+
+static bool may_run(const vez_request_t *r)
+{
+	guard_fn *guard = (guard_fn *)(uintptr_t)(intptr_t)r->key_;
+	return !guard || guard((void *)(uintptr_t)r->value_);
+}
+
+static void run(const vez_request_t *r)
+{
+	((body_fn *)(uintptr_t)r->ptr_)((void *)(uintptr_t)r->value_);
+}
+
+/* ---- inside ---- */
+
+static void gather(vez_monitor_t *m)
+{
+	if (!(vez__load(&m->word_, relaxed) & ARRIVED))
+		return;
+	vez__fetch_and(&m->word_, ~ARRIVED, relaxed);
+	vez_request_t *latest = vez__exchange(&m->arrivals_, NULL, acquire);
+	vez_request_t *oldest = NULL;
+	while (latest) {
+		vez_request_t *older = latest->place_[0];
+		latest->place_[0] = oldest;
+		oldest = latest;
+		latest = older;
+	}
+	while (oldest) {
+		vez_request_t *younger = oldest->place_[0];
+		vez__request_gather(m, oldest);
+		oldest = younger;
+	}
+}
+
+/* The first call that may run. */
+static vez_request_t *first_ready(const vez_monitor_t *m)
+{
+	vez_request_t *r = vez_room_first(&m->calls_);
+	while (r && !may_run(r))
+		r = vez_room_next(&m->calls_, r);
+	return r;
+}
+
+/* Has a caller come to run the rest, beginning with the first that could go on. False: nobody can. */
+static bool hand_over(vez_monitor_t *m)
+{
+	vez_request_t *r = vez_room_first(&m->calls_);
+	while (r && (vez__request_is_async(r) || !may_run(r)))
+		r = vez_room_next(&m->calls_, r);
+	if (r)
+		vez__request_poke(m, r); /* false: it is coming anyway */
+	return r;
+}
+
+static void run_and_settle(vez_monitor_t *m, vez_request_t *r)
+{
+	if (vez__request_claim(r)) {
+		run(r);
+		m->ran_++;
+	}
+	vez_monitor_settle(m, r, 0);
+}
+
+/* Runs the next call that may run, or leaves that to another thread. */
+static bool run_next(vez_monitor_t *m)
+{
+	vez__monitor_own(m, true);
+	vez_request_t *r = m->ran_ >= vez__call_batch && hand_over(m) ? NULL : first_ready(m);
+	if (r)
+		run_and_settle(m, r);
+	vez__monitor_own(m, false);
+	return r;
+}
+
+static bool serve(vez_monitor_t *m, uint64_t seen)
+{
+	if (seen & ARRIVED) {
+		gather(m);
+		return true;
+	}
+	return m->queued_ > 0 && vez_room_first(&m->calls_) && run_next(m);
+}
+
+/* Who was told to run the rest is here. */
+static void came(vez_monitor_t *m)
+{
+	m->ran_ = 0;
+}
+
+const struct vez__ops vez__user_ops = { .gather = gather, .serve = serve, .came = came };
+
+/* ---- a call comes ---- */
+
+/* Enters, unless somebody is inside. */
+static bool try_enter(vez_monitor_t *m)
+{
+	uint64_t seen = vez__load(&m->word_, relaxed);
+	return !(seen & VEZ__LOCKED) && vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire);
+}
+
+/* Inside: the calls that arrived before are run, or wait. */
+static void serve_all(vez_monitor_t *m)
+{
+	while (serve(m, vez__load(&m->word_, relaxed)))
+		;
+}
+
+/* Inside: runs r's body, if no call that may run is left before it. 0; EBUSY: it must queue. */
+static int run_at_once(vez_monitor_t *m, const vez_request_t *r)
+{
+	m->ran_ = 0;
+	serve_all(m);
+	vez__monitor_own(m, true);
+	bool runs = m->ran_ < vez__call_batch && !vez__request_must_queue(r) && may_run(r);
+	if (runs)
+		run(r);
+	vez__monitor_own(m, false);
+	return runs ? 0 : EBUSY;
+}
+
+/* Somebody is inside, or was: that one finds r, or the caller enters. */
+static void push(vez_monitor_t *m, vez_request_t *r)
+{
+	vez__request_arrive(m, &m->calls_, r, &vez__user_ops);
+	vez_request_t *top = vez__load(&m->arrivals_, relaxed);
+	do
+		r->place_[0] = top;
+	while (!vez__cas(&m->arrivals_, &top, r, release));
+	uint64_t seen = vez__load(&m->word_, relaxed);
+	while (!vez__cas(&m->word_, &seen, seen | ARRIVED | VEZ__LOCKED, acq_rel))
+		;
+	if (!(seen & VEZ__LOCKED))
+		vez__monitor_leave(m, &vez__user_ops);
+}
+
+/* Inside, which is left: 0, it has run; EINPROGRESS; ECANCELED. */
+static int file(vez_monitor_t *m, vez_request_t *r)
+{
+	int rc = run_at_once(m, r);
+	if (rc == EBUSY && !vez__request_prepare(m, &m->calls_, r, &vez__user_ops))
+		rc = ECANCELED;
+	if (rc == EBUSY) {
+		vez__request_insert_last(r);
+		rc = vez__request_filed(m, r);
+	}
+	vez__monitor_leave(m, &vez__user_ops);
+	return rc;
+}
+
+/* Enters, or gives up soon: to be pushed costs more than to wait for a short body. Looks more and more rarely, like a
+ * mutex (mutex.c). */
+static inline bool try_enter_for_a_while(vez_monitor_t *m)
+{
+	bool in = try_enter(m);
+	for (unsigned pauses = FIRST_PAUSES; !in && pauses <= MOST_PAUSES && vez__spin_budget(VEZ__SPIN_LOCK) > 0; pauses *= 2) {
+		for (unsigned i = 0; i < pauses; i++)
+			vez__pause();
+		in = try_enter(m);
+	}
+	return in;
+}
+
+static int submit(vez_monitor_t *m, vez_request_t *r, bool entered)
+{
+	if (entered)
+		return file(m, r);
+	push(m, r);
+	return EINPROGRESS;
+}
+
+static inline void leave_fast(vez_monitor_t *m)
+{
+	uint64_t seen = VEZ__LOCKED;
+	if (!vez__monitor_owes_nothing(m) || !vez__cas(&m->word_, &seen, 0, release))
+		vez__monitor_leave(m, &vez__user_ops);
+}
+
+/* Inside: runs the body, if no other call waits and it may run; and leaves. */
+static inline bool run_alone(vez_monitor_t *m, uint32_t me, guard_fn *guard, body_fn *body, void *arg)
+{
+	if ((vez__load(&m->word_, relaxed) & ARRIVED) || m->queued_ > 0)
+		return false;
+	vez__store(&m->owner_, me, relaxed);
+	bool runs = !guard || guard(arg);
+	if (runs)
+		body(arg);
+	vez__store(&m->owner_, 0, relaxed);
+	if (runs)
+		leave_fast(m);
+	return runs;
+}
+
+/* One attempt. */
+static int attempt(vez_monitor_t *m, vez_request_t *r, bool entered)
+{
+	int rc;
+	if (!entered)
+		vez__monitor_enter(m);
+	do
+		rc = run_at_once(m, r);
+	while (rc == EBUSY && m->ran_ >= vez__call_batch);
+	vez__monitor_leave(m, &vez__user_ops);
+	return vez__no_time_left(rc);
+}
+
+int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
+			  vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	vez_request_t r;
+	if (!body)
+		return EINVAL;
+	uint32_t me = self();
+	if (vez__load(&m->owner_, relaxed) == me)
+		return EDEADLK;
+	if (cancel && vez_cancel_fired(cancel))
+		return ECANCELED;
+	bool entered = try_enter_for_a_while(m);
+	if (VEZ__LIKELY(entered) && run_alone(m, me, guard, body, arg))
+		return 0;
+	vez__request_mine(&r, 0, cancel);
+	set_call(&r, guard, body, arg);
+	if (vez__deadline_passed(deadline))
+		return attempt(m, &r, entered);
+	int rc = submit(m, &r, entered);
+	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
+}
+
+int vez_monitor_call(vez_monitor_t *m, void (*body)(void *arg), void *arg)
+{
+	return vez_monitor_call_when(m, NULL, body, arg, VEZ_FOREVER, NULL);
+}
+
+int vez_monitor_call_async(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
+			   vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	set_call(r, guard, body, arg);
+	if (!body)
+		rc = EINVAL;
+	else if (is_inside(m))
+		rc = EDEADLK;
+	if (rc == 0)
+		rc = submit(m, r, try_enter(m));
+	return vez__async_end(r, rc);
+}
+
+int vez_guarded_call(vez_guarded_t f, void *arg)
+{
+	return vez_monitor_call_when(f.monitor, f.guard, f.body, arg, VEZ_FOREVER, NULL);
+}

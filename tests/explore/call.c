@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* Scenarios of delegated and guarded calls (vez/call.h): a counter, a buffer of one place, limits, and batches. */
+#include "vez/call.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "scenario.h"
+#include "src/futex/atomic.h"
+#include "src/sync/alarm.h"
+#include "src/sync/call.h"
+
+static vez_monitor_t m;
+static vez_cancel_t token;
+static vez_request_t r;
+static int count, full, told;
+static int rc[X_THREADS];
+static unsigned calls;
+
+static void make(void)
+{
+	x_alive(&m, sizeof m);
+	x_alive(&token, sizeof token);
+	X_NAME(m);
+	X_NAME(token);
+	X_NAME(r);
+	vez__alarm_forget();
+	vez_monitor_init(&m, NULL);
+	vez_cancel_init(&token);
+	vez__call_batch = 64;
+	count = full = told = 0;
+	calls = 0;
+	for (int i = 0; i < X_THREADS; i++)
+		rc[i] = -1;
+}
+
+static void make_batch_1(void)
+{
+	make();
+	vez__call_batch = 1;
+}
+
+static void left(void)
+{
+	x_assert(vez_room_length(&m.calls_) == 0 && m.queued_ == 0 && m.pins_ == 0);
+	x_assert(vez_monitor_destroy(&m) == 0);
+}
+
+static void counted_3(void)
+{
+	x_assert(count == 3);
+	left();
+}
+
+static void counted_4(void)
+{
+	x_assert(count == 4);
+	left();
+}
+
+static void increment(void *arg)
+{
+	(void)arg;
+	count++;
+}
+
+static void call_increment(void)
+{
+	x_assert(vez_monitor_call(&m, increment, NULL) == 0);
+}
+
+static void call_increment_twice(void)
+{
+	call_increment();
+	call_increment();
+}
+
+/* Bodies run one at a time, each once, and before their calls return (the counter is a plain variable). */
+X_SCENARIO(call_three, .setup = make, .thread = { call_increment, call_increment, call_increment }, .check = counted_3);
+X_SCENARIO(call_two_twice, .setup = make, .thread = { call_increment_twice, call_increment_twice }, .check = counted_4);
+
+/* A body sees what came before its call, and its caller what the body did, whoever ran it. */
+static void read_told(void *arg)
+{
+	*(int *)arg = told;
+}
+
+static void tell(void *arg)
+{
+	(void)arg;
+	told = 1;
+}
+
+static bool is_told(void *arg)
+{
+	(void)arg;
+	return told;
+}
+
+static void call_tell(void)
+{
+	x_assert(vez_monitor_call(&m, tell, NULL) == 0);
+}
+
+static void call_when_told(void)
+{
+	int seen = 0;
+	x_assert(vez_monitor_call_when(&m, is_told, read_told, &seen, VEZ_FOREVER, NULL) == 0);
+	x_assert(seen == 1);
+}
+
+/* The guard becomes true between the look at it and the queueing. */
+X_SCENARIO(call_guard_or_queue, .setup = make, .thread = { call_when_told, call_tell }, .check = left);
+X_SCENARIO(call_guard_two, .setup = make, .thread = { call_when_told, call_when_told, call_tell }, .check = left);
+
+/* The one who changes the state is inside by vez_monitor_enter. */
+static void enter_and_tell(void)
+{
+	vez_monitor_enter(&m);
+	told = 1;
+	vez_monitor_exit(&m);
+}
+
+X_SCENARIO(call_guard_entered, .setup = make, .thread = { call_when_told, enter_and_tell }, .check = left);
+X_SCENARIO(call_entered, .setup = make, .thread = { call_increment, call_increment, enter_and_tell });
+
+/* A buffer of one place. */
+static bool is_empty(void *arg)
+{
+	(void)arg;
+	return !full;
+}
+
+static bool is_full(void *arg)
+{
+	(void)arg;
+	return full;
+}
+
+static void fill(void *arg)
+{
+	(void)arg;
+	x_assert(!full);
+	full = 1;
+}
+
+static void empty(void *arg)
+{
+	(void)arg;
+	x_assert(full);
+	full = 0;
+	count++;
+}
+
+static void put(void)
+{
+	x_assert(vez_monitor_call_when(&m, is_empty, fill, NULL, VEZ_FOREVER, NULL) == 0);
+}
+
+static void put_twice(void)
+{
+	put();
+	put();
+}
+
+static void take(void)
+{
+	x_assert(vez_monitor_call_when(&m, is_full, empty, NULL, VEZ_FOREVER, NULL) == 0);
+}
+
+static void take_twice(void)
+{
+	take();
+	take();
+}
+
+static void emptied(void)
+{
+	x_assert(!full && count == 2);
+	left();
+}
+
+X_SCENARIO(call_buffer, .setup = make, .thread = { put_twice, take_twice }, .check = emptied);
+X_SCENARIO(call_buffer_three, .setup = make, .thread = { put_twice, take, take }, .check = emptied);
+
+/* The rest of a batch is left to a caller, who may be about to sleep. */
+X_SCENARIO(call_batch, .setup = make_batch_1, .thread = { call_increment, call_increment, call_increment },
+	   .check = counted_3);
+X_SCENARIO(call_batch_twice, .setup = make_batch_1, .thread = { call_increment_twice, call_increment_twice },
+	   .check = counted_4);
+X_SCENARIO(call_batch_guard, .setup = make_batch_1, .thread = { call_when_told, call_increment, call_tell }, .check = left);
+
+/* Limits: a call that gives up has not run and never will; one that has run returns 0. */
+static void call_soon(void)
+{
+	rc[0] = vez_monitor_call_when(&m, is_told, increment, NULL, x_soon(), NULL);
+	x_assert(rc[0] == 0 || rc[0] == ETIMEDOUT);
+}
+
+static void call_with_token(void)
+{
+	rc[0] = vez_monitor_call_when(&m, is_told, increment, NULL, VEZ_FOREVER, &token);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
+}
+
+static void call_limited(void)
+{
+	rc[0] = vez_monitor_call_when(&m, NULL, increment, NULL, x_soon(), &token);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED || rc[0] == ETIMEDOUT);
+}
+
+static void fire(void)
+{
+	vez_cancel_fire(&token);
+}
+
+static void ran_or_not(void)
+{
+	x_assert(count == (rc[0] == 0));
+	left();
+	x_assert(vez_cancel_destroy(&token) == 0);
+}
+
+X_SCENARIO(call_give_up, .setup = make, .thread = { call_soon, call_tell }, .check = ran_or_not);
+X_SCENARIO(call_token, .setup = make, .thread = { call_with_token, call_tell, fire }, .check = ran_or_not);
+X_SCENARIO(call_limits, .setup = make, .thread = { call_limited, call_tell, fire }, .check = ran_or_not);
+
+/* Who gives up is in the way of nobody, and runs what may run. */
+static void call_never(void)
+{
+	x_assert(vez_monitor_call_when(&m, is_full, empty, NULL, x_soon(), NULL) == ETIMEDOUT);
+}
+
+X_SCENARIO(call_give_up_first, .setup = make, .thread = { call_never, call_when_told, call_tell }, .check = left);
+
+/* Without a thread. */
+static void called(vez_request_t *request, int result, void *arg)
+{
+	(void)arg;
+	x_assert(request == &r);
+	rc[0] = result;
+	vez__fetch_add(&calls, 1, relaxed);
+	x_dead(&r, sizeof r);
+}
+
+static void make_async(void)
+{
+	make();
+	x_alive(&r, sizeof r);
+	vez_request_init(&r, called, NULL);
+}
+
+static void call_async(void)
+{
+	int filed = vez_monitor_call_async(&m, is_told, increment, NULL, &r);
+	x_assert(filed == 0 || filed == EINPROGRESS);
+	if (filed != 0)
+		return;
+	rc[0] = 0;
+	vez__fetch_add(&calls, 1, relaxed);
+}
+
+static void completed(void)
+{
+	x_assert(calls == 1 && rc[0] == 0 && count == 1);
+	left();
+}
+
+X_SCENARIO(call_async_guard, .setup = make_async, .thread = { call_async, call_tell }, .check = completed);
+X_SCENARIO(call_async_busy, .setup = make_async, .thread = { call_async, call_tell, enter_and_tell }, .check = completed);
+
+static void make_async_token(void)
+{
+	make_async();
+	vez_request_set_limits(&r, VEZ_FOREVER, &token);
+}
+
+static void call_async_or_fired(void)
+{
+	int filed = vez_monitor_call_async(&m, is_told, increment, NULL, &r);
+	x_assert(filed == 0 || filed == EINPROGRESS || filed == ECANCELED);
+	if (filed == EINPROGRESS)
+		return;
+	rc[0] = filed;
+	vez__fetch_add(&calls, 1, relaxed);
+}
+
+static void completed_or_not(void)
+{
+	x_assert(calls == 1);
+	ran_or_not();
+}
+
+X_SCENARIO(call_async_token, .setup = make_async_token, .thread = { call_async_or_fired, call_tell, fire },
+	   .check = completed_or_not);
+
+/* Who cancels comes while the call has arrived, but is in no room yet. */
+static void make_async_plain(void)
+{
+	make();
+	x_alive(&r, sizeof r);
+	vez_request_init(&r, NULL, NULL);
+}
+
+static void call_and_cancel(void)
+{
+	int filed = vez_monitor_call_async(&m, is_told, increment, NULL, &r);
+	if (filed == EINPROGRESS && vez_request_cancel(&r) == EALREADY)
+		x_assert(vez_request_wait(&r, VEZ_FOREVER, NULL) == 0);
+	rc[0] = vez_request_result(&r);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
+}
+
+X_SCENARIO(call_async_cancel, .setup = make_async_plain, .thread = { call_and_cancel, call_tell, enter_and_tell },
+	   .check = ran_or_not);
+
+/* The monitor may go as soon as a call has returned, whoever ran its body. */
+static void call_unmap(void)
+{
+	if (vez__fetch_add(&calls, 1, relaxed) == 1) {
+		call_increment();
+		x_await(vez__load(&calls, acquire) == 3);
+		x_dead(&m, sizeof m);
+	} else {
+		call_increment();
+		vez__fetch_add(&calls, 1, release);
+	}
+}
+
+X_SCENARIO(call_and_unmap, .setup = make, .thread = { call_unmap, call_unmap });
