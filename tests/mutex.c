@@ -503,7 +503,7 @@ Test(mutex, LCK_23_ALL_07_free_while_another_thread_is_inside)
 			struct locker a = LOCKER(&m, v->form);
 			lock_start(&a);
 			lock_await_parked(&a);
-			vez_monitor_enter(&m.monitor_);
+			vez__monitor_enter(&m.monitor_);
 			const struct vez__ops *ops = ops_of(&m);
 			EXPECT_EQ(vez_mutex_waiters(&m), 1);
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
@@ -526,7 +526,7 @@ Test(mutex, ALL_07_nobody_queued_and_another_thread_inside)
 	EACH_VARIANT(v, ONE_FORM) {
 		EACH_MUTEX_KIND(kind) {
 			vez_mutex_t m = make_mutex(fairness(v) | kind);
-			vez_monitor_enter(&m.monitor_);
+			vez__monitor_enter(&m.monitor_);
 			EXPECT_EQ(vez_mutex_trylock(&m), 0);
 			EXPECT_EQ(vez_mutex_waiters(&m), 0);
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
@@ -534,7 +534,7 @@ Test(mutex, ALL_07_nobody_queued_and_another_thread_inside)
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
 			EXPECT_EQ(lock_expired(&m), 0);
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
-			vez_monitor_exit(&m.monitor_);
+			vez__monitor_exit(&m.monitor_);
 			EXPECT_QUIET(&m);
 		}
 	}
@@ -987,7 +987,7 @@ Test(mutex, C04_let_in_between_its_deadline_and_its_leaving)
 		lock_start(&a);
 		lock_start(&b);
 		lock_await_parked(&a);
-		vez_monitor_enter(&m.monitor_);
+		vez__monitor_enter(&m.monitor_);
 		const struct vez__ops *ops = ops_of(&m);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
@@ -1012,7 +1012,7 @@ Test(mutex, F02_a_head_that_leaves_while_the_mutex_is_free)
 		lock_start(&a);
 		lock_start(&b);
 		lock_await_parked(&a);
-		vez_monitor_enter(&m.monitor_);
+		vez__monitor_enter(&m.monitor_);
 		const struct vez__ops *ops = ops_of(&m);
 		/* A fire has found it, and is not inside yet. */
 		struct vez_request *first = vez_room_first(&m.room_);
