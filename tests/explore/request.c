@@ -416,6 +416,77 @@ static void called_twice_2(void)
 X_SCENARIO(request_again, .setup = make_again, .thread = { release_one }, .check = called_twice);
 X_SCENARIO(request_again_two, .setup = make_again, .thread = { release_one, release_one }, .check = called_twice_2);
 
+/* In the order in which they were settled. */
+static void in_order(vez_request_t *done, int result, void *arg)
+{
+	note(done, result, arg);
+	x_assert(told == (int)(intptr_t)arg);
+	told++;
+}
+
+static void make_order(void)
+{
+	make_0();
+	for (int i = 0; i < 3; i++) {
+		vez_request_init(&r[i], in_order, (void *)(intptr_t)i);
+		file(i, 1);
+	}
+}
+
+static void release_three(void)
+{
+	x_assert(vez_sem_release(&s, 3) == 0);
+}
+
+static void called_three(void)
+{
+	x_assert(told == 3);
+	left(0);
+}
+
+X_SCENARIO(request_order, .setup = make_order, .thread = { release_three }, .check = called_three);
+
+/* When the threads that the same release let go have been woken: so it may wait for one of them, unless it is that one. */
+static uint32_t went_on;
+static __thread bool acquires;
+
+static void await_thread(vez_request_t *done, int result, void *arg)
+{
+	note(done, result, arg);
+	if (!acquires)
+		x_await(vez__load(&went_on, relaxed) == 1);
+}
+
+static void make_awaiting(void)
+{
+	make_0();
+	went_on = 0;
+	vez_request_init(&r[0], await_thread, NULL);
+	file(0, 1);
+}
+
+static void acquire_and_go_on(void)
+{
+	acquires = true;
+	x_assert(vez_sem_acquire(&s, 1) == 0);
+	vez__store(&went_on, 1, relaxed);
+}
+
+static void release_to_two(void)
+{
+	x_await(vez_sem_waiters(&s) == 2);
+	x_assert(vez_sem_release(&s, 2) == 0);
+}
+
+static void called_0(void)
+{
+	x_assert(calls[0] == 1);
+	left(0);
+}
+
+X_SCENARIO(request_after_wakes, .setup = make_awaiting, .thread = { acquire_and_go_on, release_to_two },
+	   .check = called_0);
+
 /* Destroys the semaphore while who released it returns, or while the call that queued its request does. */
 static void destroy_it(vez_request_t *done, int result, void *arg)
 {

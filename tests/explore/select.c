@@ -307,8 +307,8 @@ static void left_if_cancelled(void)
 	left(!won(0, 0), 0);
 }
 
-X_SCENARIO(select_all_cancelled, .setup = make, .thread = { choose_only_a, release_a, fire }, .check = left_if_cancelled,
-	   .open = "the call that ends reads the word while the token fires");
+X_SCENARIO(select_all_cancelled, .setup = make, .thread = { choose_only_a, release_a, fire },
+	   .check = left_if_cancelled, .open = "the call that ends reads the word while the token fires");
 
 /* A member's own deadline ends the wait, unless another is granted before. */
 static void make_alarm(void)
@@ -678,6 +678,28 @@ static void choose_take(void)
 }
 
 X_SCENARIO(select_meet, .setup = make_rendezvous, .thread = { choose_put, choose_take }, .check = left_nothing);
+
+/* Members of one select never meet each other. */
+static void choose_put_or_take_same(void)
+{
+	on_put(0, 0, &q);
+	on_take(0, 1, &q);
+	rc[0] = wait(0);
+}
+
+static void take_alone(void)
+{
+	x_assert(vez_queue_take(&q, &got[1]) == 0);
+}
+
+static void met_another(void)
+{
+	x_assert(rc[0] == 0 && got[1] == sent[0] && got[0] == 0);
+	left(0, 0);
+}
+
+X_SCENARIO(select_meet_self, .setup = make_rendezvous, .thread = { choose_put_or_take_same, take_alone },
+	   .check = met_another);
 
 /* Crosswise on two: exactly one meeting. */
 static void choose_put_or_take(void)
