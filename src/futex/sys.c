@@ -92,7 +92,9 @@ int vez__sys_thread(pthread_t *thread, void *(*run)(void *))
 {
 	sigset_t before;
 	vez__sys_block_signals(&before);
+	int saved = errno;
 	int rc = pthread_create(thread, NULL, run, NULL);
+	errno = saved;
 	vez__sys_restore_signals(&before);
 	return rc ? EAGAIN : 0;
 }
@@ -112,6 +114,21 @@ void vez__sys_block_signals(sigset_t *before)
 void vez__sys_restore_signals(const sigset_t *before)
 {
 	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before)
+{
+	int saved = errno;
+	struct sigaction action = { .sa_flags = SA_RESTART };
+	action.sa_handler = handler;
+	int rc = sigaction(signo, &action, before);
+	errno = saved;
+	return rc ? EINVAL : 0;
+}
+
+void vez__sys_unhandle(int signo, const struct sigaction *before)
+{
+	sigaction(signo, before, NULL);
 }
 
 void vez__sys_yield(void)

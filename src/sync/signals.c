@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "../futex/atomic.h"
+#include "../futex/sys.h"
 #include "alarm.h"
 #include "cancel.h"
 #include "vez/mutex.h"
@@ -69,12 +70,10 @@ static void bind(int signo, vez_cancel_t *c)
 /* In turn. */
 static int take_over(int signo, vez_cancel_t *c)
 {
-	struct sigaction handler = { .sa_flags = SA_RESTART };
-	handler.sa_handler = note;
-	if (!bound[signo].token && sigaction(signo, &handler, &bound[signo].before) != 0)
-		return EINVAL;
-	bind(signo, c);
-	return 0;
+	int rc = bound[signo].token ? 0 : vez__sys_handle(signo, note, &bound[signo].before);
+	if (rc == 0)
+		bind(signo, c);
+	return rc;
 }
 
 /* In turn. */
@@ -82,7 +81,7 @@ static void give_back(int signo)
 {
 	if (!bound[signo].token)
 		return;
-	sigaction(signo, &bound[signo].before, NULL);
+	vez__sys_unhandle(signo, &bound[signo].before);
 	bind(signo, NULL);
 }
 
@@ -120,7 +119,7 @@ void vez__signals_forget(void)
 	for (int signo = 1; signo < SIGNALS; signo++) {
 		if (!bound[signo].token)
 			continue;
-		sigaction(signo, &bound[signo].before, NULL);
+		vez__sys_unhandle(signo, &bound[signo].before);
 		bound[signo].token->signals_--;
 		bound[signo].token = NULL;
 	}

@@ -198,3 +198,17 @@ void vez__sys_yield(void)
 {
 	x_yield();
 }
+
+int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before)
+{
+	(void)signo;
+	(void)handler;
+	(void)before;
+	return 0;
+}
+
+void vez__sys_unhandle(int signo, const struct sigaction *before)
+{
+	(void)signo;
+	(void)before;
+}
