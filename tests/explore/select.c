@@ -289,7 +289,7 @@ static void choose_a_cancellable(void)
 }
 
 X_SCENARIO(select_member_token, .setup = make, .thread = { choose_a_cancellable, release_both, fire },
-	   .check = left_the_other, .open = "the call that ends reads the word while the token fires");
+	   .check = left_the_other);
 
 /* All its members are cancelled. */
 static void choose_only_a(void)
@@ -308,7 +308,7 @@ static void left_if_cancelled(void)
 }
 
 X_SCENARIO(select_all_cancelled, .setup = make, .thread = { choose_only_a, release_a, fire },
-	   .check = left_if_cancelled, .open = "the call that ends reads the word while the token fires");
+	   .check = left_if_cancelled);
 
 /* A member's own deadline ends the wait, unless another is granted before. */
 static void make_alarm(void)
@@ -336,7 +336,7 @@ static void left_if_expired(void)
 }
 
 X_SCENARIO(select_member_deadline, .setup = make_alarm, .thread = { choose_a_until_or_b, release_b, x_alarm },
-	   .check = left_if_expired, .open = "the call reads the deadline while the clock takes it off");
+	   .check = left_if_expired);
 
 /* ---- the wait's own limits meet a grant ---- */
 
