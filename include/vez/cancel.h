@@ -2,8 +2,8 @@
 /*
  * vez/cancel.h - cancellation tokens: how a wait is called off
  *
- * A token is what thread interruption is elsewhere: a flag that ends waits. Any number of waits, on any number of
- * objects, may name the same token; firing it ends them all with ECANCELED. A token is sticky: no wait consumes it, so
+ * A token is what thread interruption is elsewhere: a flag that ends waits. Any number of waits and asynchronous requests
+ * (vez/request.h), on any number of objects, may name the same token; firing it ends them all with ECANCELED. A token is sticky: no wait consumes it, so
  * that callers further up see it too, and it stays fired until vez_cancel_clear.
  *
  * The thread that fires ends the waits itself: it takes each request out of its room, lets those go who were held back
@@ -16,8 +16,10 @@
  * A token can have children, which fire with it, and hooks: functions that a firing calls. A fire first ends every
  * wait, of the token and of its descendants, and then runs their hooks on the firing thread, the oldest of each token
  * first, with no vez lock held.
- * Lifetime: a token must outlive every wait that names it. It may be destroyed as soon as those have returned, though a
- * fire that ended them has not.
+ * A token can also fire by itself, at a moment (vez_cancel_fire_at) or when a signal comes (vez_cancel_on_signal): the
+ * library's own thread fires it then.
+ * Lifetime: a token must outlive every wait and every request that names it. It may be destroyed as soon as those have
+ * returned or completed, though a fire that ended them has not.
  * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests
  * that it ends, and would wait for itself. Leave first.
  * fork: the child's tokens say what they said at the fork; waits of other threads do not exist in the child. A token
