@@ -61,9 +61,10 @@ $(B)/obj/src/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC -fvisibility=hidden -c -o $@ $<
 
+# Never unloaded: its thread, and what runs when a thread or the process ends, are in it.
 $(B)/lib/libvez.so.$(VERSION): $(OBJ) src/libvez.map
 	@mkdir -p $(@D)
-	$(LINK) -shared -Wl,-soname,libvez.so.$(SOVERSION) -Wl,--version-script=src/libvez.map \
+	$(LINK) -shared -Wl,-soname,libvez.so.$(SOVERSION) -Wl,-z,nodelete -Wl,--version-script=src/libvez.map \
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(OBJ)
 
 $(B)/lib/libvez.so: $(B)/lib/libvez.so.$(VERSION)
