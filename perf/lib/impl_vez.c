@@ -23,7 +23,7 @@ const struct impl *impl_named(const struct impl *const *list, const char *name)
 static void *create(unsigned slots)
 {
 	(void)slots;
-	vez_sem_t *s = aligned_alloc(128, 128);
+	vez_sem_t *s = aligned_alloc(128, (sizeof *s + 127) / 128 * 128);
 	if (!s || vez_sem_init(s, 0, 0, 0) != 0)
 		perf_fail("cannot create a semaphore");
 	return s;
