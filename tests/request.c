@@ -285,6 +285,7 @@ static void start_blocked(struct blocked *b, const struct async_kind *kind, unio
 	b->o = o;
 	thread_start(&b->thread, block, b);
 	UNTIL(kind->waiters(o) == before + 1);
+	thread_await_parked(&b->thread);
 }
 
 /* Seen to fail: insert that puts asynchronous requests first; complete that calls functions in reverse order. */
@@ -308,9 +309,11 @@ Test(request, ALL_one_queue_with_threads)
 		}
 		for (int i = 0; i < PAIRS; i++) {
 			CHECK_EQ(kind->let_go(&o), 0);
+			/* By the thread that is inside, if one is. */
+			CHECK_EQ(vez_request_wait(&n[i].r, VEZ_FOREVER, NULL), 0);
 			CHECK_COMPLETED(&n[i], 0);
 			CHECK_EQ(n[i].place, 2 * i + 1);
-			CHECK_EQ(kind->waiters(&o), 2 * (PAIRS - i) - 1);
+			UNTIL(kind->waiters(&o) == 2 * (PAIRS - (size_t)i) - 1);
 			CHECK_EQ(kind->let_go(&o), 0);
 			thread_join(&b[i].thread);
 			CHECK_EQ(b[i].rc, 0);
@@ -1041,6 +1044,7 @@ Test(request, ALL_threads_are_woken_before_functions_are_called)
 			if (!first)
 				file(kind, &o, &n);
 			CHECK_EQ(kind->let_go(&o), 0);
+			CHECK_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
 			CHECK_COMPLETED(&n, 0);
 			CHECK_EQ(b.rc, 0);
 			CHECK_EMPTY(kind, &o);
@@ -1114,7 +1118,6 @@ Test(request, A01_a_thread_behind_it)
 			vez_sem_init(&o.sem, 1, 0, v->flags);
 			CHECK_EQ(vez_sem_acquire_async(&o.sem, 2, &head.r), EINPROGRESS);
 			start_blocked(&b, async_kinds[0], &o);
-			thread_await_parked(&b.thread);
 			if (way == BY_DEADLINE)
 				inject_clock(noon + 100);
 			give_up(&head, &token, way);
