@@ -20,7 +20,12 @@
 #include "guard.h"
 #include "sync/engine.h"
 
-TestSuite(sem, .timeout = 120);
+static void with_requests(void)
+{
+	variant_async = true;
+}
+
+TestSuite(sem, .timeout = 120, .init = with_requests);
 
 #define MS INT64_C(1000000)
 /* A time of day for a clock that the test sets. */
@@ -566,7 +571,7 @@ Test(sem, SEM_55_a_release_wakes_those_it_lets_go_and_no_others)
 /* Seen to fail: a release that wakes the head whatever it wants. */
 Test(sem, SEM_56_a_release_too_small_for_the_head)
 {
-	EACH_VARIANT(v, ALL) {
+	EACH_VARIANT(v, BY_THREAD) {
 		vez_sem_t s = make(0, 0, v->flags);
 		struct acquire a = ACQUIRE(&s, 3, v->form);
 		acquire_start(&a);
@@ -669,7 +674,7 @@ Test(sem, ALL_a_head_that_leaves_changes_whom_try_may_pass)
 /* Seen to fail: look that never hands off; take_for that leaves HANDOFF set. */
 Test(sem, ALL_barging_passes_the_first_for_a_millisecond)
 {
-	EACH_VARIANT(v, ALL) {
+	EACH_VARIANT(v, BY_THREAD) {
 		if (!v->flags)
 			continue;
 		vez_sem_t s = make(1, 0, VEZ_BARGING);
@@ -711,7 +716,7 @@ Test(sem, ALL_barging_passes_the_first_for_a_millisecond)
 /* Seen to fail: come_in that says ETIMEDOUT to all who leave. */
 Test(sem, ALL_barging_who_was_told_to_look_and_then_cancelled)
 {
-	EACH_VARIANT(v, WITH_TOKEN) {
+	EACH_VARIANT(v, WITH_TOKEN | BY_THREAD) {
 		if (!v->flags)
 			continue;
 		vez_sem_t s = make(0, 0, VEZ_BARGING);
@@ -732,7 +737,7 @@ Test(sem, ALL_barging_who_was_told_to_look_and_then_cancelled)
 /* Seen to fail: a poked thread that does not clear POKED; one that returns 0 whether or not it got its permits. */
 Test(sem, ALL_barging_who_was_told_to_look_may_look_in_vain)
 {
-	EACH_VARIANT(v, ALL) {
+	EACH_VARIANT(v, BY_THREAD) {
 		if (!v->flags)
 			continue;
 		vez_sem_t s = make(0, 0, VEZ_BARGING);
@@ -1716,7 +1721,7 @@ Test(sem, K01_who_waits_on_one_processor_costs_nothing)
 /* Seen to fail: a wait that polls instead of sleeping. */
 Test(sem, ALL_08_nobody_runs_without_cause)
 {
-	EACH_VARIANT(v, ALL) {
+	EACH_VARIANT(v, BY_THREAD) {
 		if (v->fault != FAULT_NONE && v->fault != FAULT_LATE)
 			continue;
 		vez_sem_t s = make(0, 0, v->flags);

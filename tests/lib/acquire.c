@@ -11,6 +11,18 @@ static vez_deadline_t far(void)
 	return vez_after_ms(INT64_C(3600000));
 }
 
+static int call_async(const struct acquire *a, vez_deadline_t deadline, vez_cancel_t *token)
+{
+	vez_request_t r;
+	vez_request_init(&r, NULL, NULL);
+	vez_request_set_limits(&r, deadline, token);
+	int rc = vez_sem_acquire_async(a->sem, a->n, &r);
+	if (rc != EINPROGRESS)
+		return rc;
+	EXPECT_EQ(vez_request_wait(&r, VEZ_FOREVER, NULL), 0);
+	return vez_request_result(&r);
+}
+
 static int call(const struct acquire *a, vez_cancel_t *token)
 {
 	vez_deadline_t deadline = a->deadline ? a->deadline : far();
@@ -23,6 +35,12 @@ static int call(const struct acquire *a, vez_cancel_t *token)
 		return vez_sem_acquire_until(a->sem, a->n, deadline, token);
 	case KEYED:
 		return vez_sem_acquire_key(a->sem, a->n, a->key, deadline, token);
+	case ASYNC:
+		return call_async(a, VEZ_FOREVER, NULL);
+	case ASYNC_FAR:
+		return call_async(a, deadline, NULL);
+	case ASYNC_TOKEN:
+		return call_async(a, VEZ_FOREVER, token);
 	default:
 		return vez_sem_acquire(a->sem, a->n);
 	}

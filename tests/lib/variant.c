@@ -8,14 +8,17 @@
 
 static const char *const form_names[FORMS] = {
 	[UNTIMED] = "untimed", [FAR] = "far deadline", [TOKEN] = "token", [TOKEN_FAR] = "token and far deadline",
-	[KEYED] = "keyed",
+	[KEYED] = "keyed", [ASYNC] = "asynchronous", [ASYNC_FAR] = "asynchronous, far deadline",
+	[ASYNC_TOKEN] = "asynchronous, token",
 };
+
+bool variant_async;
 
 static char text[128] = "no variant";
 
 bool form_has_token(enum form form)
 {
-	return form == TOKEN || form == TOKEN_FAR || form == KEYED;
+	return form == TOKEN || form == TOKEN_FAR || form == KEYED || form == ASYNC_TOKEN;
 }
 
 bool form_has_deadline(enum form form)
@@ -31,7 +34,7 @@ const char *variant_text(void)
 /* The next combination, of all. */
 static bool advance(struct variant *v)
 {
-	if (++v->form < FORMS)
+	if (++v->form < (variant_async ? FORMS : ASYNC))
 		return true;
 	v->form = 0;
 	v->flags ^= VEZ_BARGING;
@@ -44,7 +47,8 @@ static bool wanted(const struct variant *v, unsigned which)
 {
 	return !((which & FIFO_ONLY) && v->flags) && !((which & WITH_TOKEN) && !form_has_token(v->form)) &&
 	       !((which & WITHOUT_TOKEN) && form_has_token(v->form)) &&
-	       !((which & WITH_DEADLINE) && !form_has_deadline(v->form)) && !((which & ONE_FORM) && v->form != UNTIMED);
+	       !((which & WITH_DEADLINE) && !form_has_deadline(v->form)) && !((which & ONE_FORM) && v->form != UNTIMED) &&
+	       !((which & BY_THREAD) && v->form >= ASYNC);
 }
 
 bool variant_next(struct variant *v, bool *begun, unsigned which)

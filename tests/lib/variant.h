@@ -19,8 +19,16 @@ enum form {
 	TOKEN,      /* acquire_until, for ever, with a token */
 	TOKEN_FAR,  /* both */
 	KEYED,      /* acquire_key, both */
+	/* Only where a suite says so: */
+	ASYNC,       /* acquire_async, and a wait for the request */
+	ASYNC_FAR,   /* with an hour for the request */
+	ASYNC_TOKEN, /* with a token for it */
 	FORMS,
 };
+
+/* Whether the asynchronous forms are variants, too. */
+extern bool variant_async;
+
 
 struct variant {
 	enum form form;
@@ -36,8 +44,10 @@ enum which {
 	WITHOUT_TOKEN = 4,
 	WITH_DEADLINE = 8,
 	ONE_FORM = 16,      /* the test brings its own */
+	BY_THREAD = 32,     /* none of the asynchronous ones: it is about the thread that waits */
 };
 
+/* The deadline: one that the waiting thread keeps itself. */
 bool form_has_token(enum form form);
 bool form_has_deadline(enum form form);
 
