@@ -90,8 +90,8 @@ static void take_due(int most)
 		EXPECT(earliest() > model.now);
 }
 
-/* Seen to fail: highest_change counted from 0; scatter of the highest bucket only; next that looks at the first of a
- * bucket; due that is before past only. */
+/* Seen to fail: highest_change counted from 0; move_on that leaves the highest bucket; next that looks at the first of a
+ * bucket; negative moments that are not due. */
 Test(alarm, ALL_the_agenda_is_a_sorted_array)
 {
 	static const int64_t begins[] = { 0, 1, INT64_C(86400) * 1000 * MS, INT64_MAX / 2 - 500 };
@@ -163,8 +163,7 @@ static void file_timed(struct timed *t, vez_sem_t *s, vez_deadline_t deadline, i
 	}
 }
 
-/* Seen to fail: end_due that looks a millisecond ahead; alarm_at that keeps the later one (they come too late: it
- * waits for an hour). */
+/* Seen to fail: end_due that looks a millisecond ahead; alarm_at that keeps a later moment (it hangs). */
 Test(alarm, ALL_in_time_and_never_early)
 {
 	enum { REQUESTS = 400 };
@@ -204,7 +203,7 @@ static void clock_reaches(int64_t now)
 	EXPECT_EQ(vez_request_result(&r), ETIMEDOUT);
 }
 
-/* By a clock that stands: exactly those that are due. Seen to fail: claim_due that takes one each round. */
+/* By a clock that stands: exactly those that are due. Seen to fail: end_due that looks a millisecond ahead. */
 Test(alarm, ALL_exactly_those_that_are_due)
 {
 	enum { REQUESTS = 300, STEPS = 50 };
@@ -383,7 +382,8 @@ static void stop_here(struct note *n)
 	gate_pass(&inside_done);
 }
 
-/* A function that blocks delays other deadlines, and nothing else. Seen to fail: the thread holding while it calls. */
+/* A function that blocks delays other deadlines, and nothing else. Seen to fail: complete that leaves a request with the
+ * clock. */
 Test(alarm, ALL_a_function_that_blocks_delays_deadlines_only)
 {
 	EACH_VARIANT(v, ONE_FORM) {
@@ -528,7 +528,7 @@ static void leave(enum leaving how)
 	exit(7);
 }
 
-/* Seen to fail: stop that joins the thread whatever it does. */
+/* Seen to fail: stop that joins the thread whatever it does (it hangs). */
 Test(alarm, ALL_exit)
 {
 	for (int round = 0; round < 3; round++) {

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <vez.h>
 
@@ -262,7 +264,7 @@ static void await_tick(int efd)
 }
 
 /* One consumer, which polls the eventfd or waits: everything comes, and of each producer in order. Seen to fail: a tick
- * that is written before the list is seen not to be empty; next without the monitor. */
+ * for each request; put_last that puts first. */
 Test(completions, ALL_several_producers)
 {
 	for (int round = 0; round < 12; round++) {
@@ -301,8 +303,40 @@ static void release_one(void *arg)
 	vez_sem_release(arg, 1);
 }
 
+/* The eventfd is full, and blocks: the consumer gets nothing before the tick is written, for it may close the eventfd
+ * then. Seen to fail: next that does not ask whether a tick is owed. */
+Test(completions, A06_none_before_its_tick)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		const uint64_t full = UINT64_MAX - 1;
+		int efd = eventfd(0, EFD_CLOEXEC);
+		unsigned long call[7];
+		struct thread releasing = { 0 };
+		struct consumer c = { .deadline = VEZ_FOREVER };
+		vez_completions_t l;
+		vez_request_t r;
+		vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+		EXPECT_EQ(write(efd, &full, sizeof full), sizeof full);
+		vez_completions_init(&l, efd);
+		file(&l, &s, &r);
+		thread_start(&releasing, release_one, &s);
+		UNTIL(thread_syscall(&releasing, call) && call[0] == SYS_write);
+		c.l = &l;
+		thread_start(&c.thread, consume, &c);
+		thread_await_parked(&c.thread);
+		EXPECT(!thread_done(&c.thread) && !thread_done(&releasing));
+		EXPECT_EQ(ticks_in(efd), full);
+		thread_join(&c.thread);
+		EXPECT_EQ(c.rc, 0);
+		EXPECT(c.got == &r);
+		EXPECT_EQ(ticks_in(efd), 1);
+		close(efd);
+		thread_join(&releasing);
+	}
+}
+
 /* Who took the last request may take the list away, and the eventfd with it, though the release has not returned; and
- * the request too. Seen to fail: completions_add that enters the list's monitor for the tick after it was taken. */
+ * the request too. Seen to fail: tell that looks at the request when it has joined its list. */
 Test(completions, A06_the_list_may_go_with_its_last_request)
 {
 	vez_completions_t *l = guard_new(sizeof *l);
@@ -335,7 +369,7 @@ Test(completions, A06_the_list_may_go_with_its_last_request)
 	guard_free(r);
 }
 
-/* Taken out, it may be used again, for the same list. Seen to fail: next that leaves the link in the request it took. */
+/* Taken out, it may be used again, for the same list. Seen to fail: next that leaves it in the list. */
 Test(completions, ALL_queued_anew_when_taken_out)
 {
 	EACH_VARIANT(v, ONE_FORM) {

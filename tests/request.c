@@ -132,7 +132,7 @@ static void check_nothing_taken(const struct async_kind *kind, union async_objec
 	CHECK_EQ(next.calls, 0);
 }
 
-/* Seen to fail: async_end that leaves the result EINPROGRESS; a queue that calls done for what it granted at once. */
+/* Seen to fail: async_end that leaves the result EINPROGRESS. */
 Test(request, ALL_granted_at_once)
 {
 	EACH_ASYNC(kind) {
@@ -154,7 +154,7 @@ Test(request, ALL_granted_at_once)
 	}
 }
 
-/* Seen to fail: complete that tells before it publishes; append that keeps the last of several only (no call). */
+/* Seen to fail: call that calls twice; leave_room that leaves the request in its monitor's count. */
 Test(request, ALL_granted_later_calls_a_function)
 {
 	EACH_ASYNC(kind) {
@@ -192,7 +192,7 @@ Test(request, ALL_granted_later_calls_nothing)
 	}
 }
 
-/* Seen to fail: tell that ticks twice; a tick for what was granted at once. */
+/* Seen to fail: tell that ticks twice. */
 Test(request, ASY_07_one_tick)
 {
 	int efd = new_eventfd();
@@ -288,7 +288,7 @@ static void start_blocked(struct blocked *b, const struct async_kind *kind, unio
 	thread_await_parked(&b->thread);
 }
 
-/* Seen to fail: insert that puts asynchronous requests first; complete that calls functions in reverse order. */
+/* Seen to fail: insert that puts asynchronous requests first. */
 Test(request, ALL_one_queue_with_threads)
 {
 	enum { PAIRS = 3 };
@@ -323,7 +323,7 @@ Test(request, ALL_one_queue_with_threads)
 	}
 }
 
-/* Seen to fail: place_before that ignores the key. */
+/* Seen to fail: place_before that ignores the key of an asynchronous request. */
 Test(request, ALL_keys_order)
 {
 	enum { REQUESTS = 6 };
@@ -354,7 +354,7 @@ Test(request, ALL_keys_order)
 
 /* ---- limits ---- */
 
-/* Seen to fail: is_late that takes 0 for never; async_end that says EINPROGRESS of what was not queued. */
+/* Seen to fail: is_late that takes what is not positive for never. */
 Test(request, H02_deadline_past_on_entry)
 {
 	const vez_deadline_t past[] = { 0, 1, -1, VEZ_NOW, real_now() - 1, real_now() - INT64_C(315360000) * 1000 * MS };
@@ -413,7 +413,7 @@ Test(request, A02_token_fired_on_entry)
 	}
 }
 
-/* Seen to fail: cancel_fired that leaves it to the next release. */
+/* Seen to fail: set_limits that forgets the token. */
 Test(request, ALL_token_fired_later)
 {
 	EACH_ASYNC(kind) {
@@ -454,7 +454,7 @@ Test(request, ALL_05_token_fired_too_late)
 	}
 }
 
-/* Seen to fail: end_due that looks for what is due a millisecond early; alarm_set that does not lower next. */
+/* Seen to fail: end_due that looks a millisecond ahead; alarm_set that does not say when (it hangs). */
 Test(request, ALL_deadline_passes)
 {
 	EACH_ASYNC(kind) {
@@ -479,7 +479,7 @@ Test(request, ALL_deadline_passes)
 	}
 }
 
-/* Seen to fail: a clock that believes the kernel's word for it. */
+/* Seen to fail: end_due that looks a millisecond ahead. */
 Test(request, ALL_deadline_by_the_clock)
 {
 	EACH_ASYNC(kind) {
@@ -503,7 +503,7 @@ Test(request, ALL_deadline_by_the_clock)
 	}
 }
 
-/* Seen to fail: a far deadline that wraps. */
+/* Seen to fail: async_begin that says ETIMEDOUT of what lies more than 2^61 ahead. */
 Test(request, H03_far_deadlines)
 {
 	const vez_deadline_t far[] = {
@@ -527,7 +527,7 @@ Test(request, H03_far_deadlines)
 
 /* ---- cancelled ---- */
 
-/* Seen to fail: cancel that says 0 before done has run; end_inside that leaves it in its room. */
+/* Seen to fail: leave_room that leaves the request in its monitor's count; withdraw that takes nothing back. */
 Test(request, ASY_04_cancelled)
 {
 	EACH_ASYNC(kind) {
@@ -561,7 +561,7 @@ static void give_up(struct note *n, vez_cancel_t *token, enum way_out way)
 	CHECK_COMPLETED(n, way == BY_DEADLINE ? ETIMEDOUT : ECANCELED);
 }
 
-/* Seen to fail: settle that leaves the room's length as it was. */
+/* Seen to fail: end_inside that settles it and leaves it in its room. */
 Test(request, ALL_who_gives_up_is_passed_over)
 {
 	for (enum way_out way = 0; way < WAYS_OUT; way++) {
@@ -619,7 +619,7 @@ static void start_awaiting(struct awaiting *a, vez_request_t *r, vez_cancel_t *t
 	thread_await_parked(&a->thread);
 }
 
-/* Seen to fail: end_run that lets the first of several go. */
+/* Seen to fail: end_run that lets only the first go (it hangs). */
 Test(request, ALL_awaited_by_many)
 {
 	EACH_ASYNC(kind) {
@@ -670,7 +670,7 @@ Test(request, ALL_giving_up_the_wait_leaves_it_queued)
 	}
 }
 
-/* Seen to fail: status that takes any word for a pending one (waits for ever). */
+/* Seen to fail: status that takes any word for a pending one (it hangs). */
 Test(request, ALL_never_queued)
 {
 	vez_request_t zero = VEZ_REQUEST_INITIALIZER, made;
@@ -686,7 +686,7 @@ static void wait_for_itself(struct note *n)
 	*(int *)n->arg = vez_request_wait(&n->r, VEZ_FOREVER, NULL);
 }
 
-/* Seen to fail: status that does not ask who runs it (waits for ever). */
+/* Seen to fail: status that does not ask who runs it (it hangs). */
 Test(request, ALL_its_own_function_cannot_wait_for_it)
 {
 	EACH_ASYNC(kind) {
@@ -774,7 +774,7 @@ Test(request, ALL_waits_until_the_function_has_returned)
 	}
 }
 
-/* Seen to fail: end_run that reads the request; begin_run after the function. */
+/* Seen to fail: call that looks at the request when its function has returned. */
 Test(request, A06_freed_by_its_function_while_others_wait_for_it)
 {
 	EACH_ASYNC(kind) {
@@ -819,7 +819,7 @@ static void queue_again(struct note *n)
 	l->rcs[l->left] = l->kind->file(l->o, n);
 }
 
-/* Seen to fail: call that marks the request done after its function has returned. */
+/* Seen to fail: call that marks the request done when its function has returned. */
 Test(request, ASY_05_queued_anew_from_inside_its_function)
 {
 	EACH_ASYNC(kind) {
@@ -837,6 +837,7 @@ Test(request, ASY_05_queued_anew_from_inside_its_function)
 			CHECK_EQ(l.left, i);
 			CHECK_EQ(l.rcs[i], EINPROGRESS);
 			CHECK_EQ(l.results[i], 0);
+			CHECK_EQ(vez_request_result(&n.r), EINPROGRESS);
 			CHECK_EQ(kind->waiters(&o), 1);
 		}
 		CHECK_EQ(kind->let_go(&o), 0);
@@ -866,8 +867,8 @@ static void await_the_clock(int64_t now)
 	CHECK_EQ(vez_request_wait(&r, VEZ_FOREVER, NULL), 0);
 }
 
-/* On closed pages: whoever touches it crashes. Seen to fail: call that stores the result after the function; tell and
- * the give-up that forget its limits after it. */
+/* On closed pages: whoever touches it crashes. Seen to fail: call that looks at the request when its function has
+ * returned; complete that leaves it with its token and the clock. */
 Test(request, A06_freed_by_its_function)
 {
 	struct note *n = guard_new(sizeof *n);
@@ -911,8 +912,7 @@ static void destroy_the_object(struct note *n)
 	guard_close(l->o);
 }
 
-/* Seen to fail: a leaver that looks at the monitor's word once more after it has completed what was settled; give_up
- * that does so. */
+/* Seen to fail: a leaver that looks at the monitor's word when it has completed what was settled. */
 Test(request, G03_its_function_destroys_the_object)
 {
 	union async_object *o = guard_new(sizeof *o);
@@ -965,7 +965,7 @@ static void let_the_next_go(struct note *n)
 	chain.depth--;
 }
 
-/* Seen to fail: call_all that calls what is completed inside a function (depth CHAIN); append that puts first. */
+/* Seen to fail: call_all that calls what is completed inside a function (depth CHAIN). */
 Test(request, ASY_05_functions_do_not_nest)
 {
 	struct note *n = calloc(CHAIN, sizeof *n);
@@ -1025,7 +1025,8 @@ static void await_thread(struct note *n)
 	thread_join(&b->thread);
 }
 
-/* Its function waits for a thread that is let go by the same call. Seen to fail: pay that completes before it wakes. */
+/* Its function waits for a thread that is let go by the same call. Seen to fail: pay that completes before it wakes (it
+ * hangs). */
 Test(request, ALL_threads_are_woken_before_functions_are_called)
 {
 	EACH_ASYNC(kind) {
@@ -1082,7 +1083,7 @@ static void head_gives_up(struct behind *b, int64_t noon, enum way_out way)
 	CHECK(b->head.place < b->small[0].place || b->small[0].place < b->small[1].place);
 }
 
-/* Seen to fail: withdraw that does not look whether the next one can go. */
+/* Seen to fail: serve that passes over a first that is too big; who gives up and leaves without serving. */
 Test(request, A01_a_big_head_gives_up)
 {
 	for (enum way_out way = 0; way < WAYS_OUT; way++) {
@@ -1103,7 +1104,7 @@ Test(request, A01_a_big_head_gives_up)
 	}
 }
 
-/* A thread behind an asynchronous head. Seen to fail: as the one before. */
+/* A thread behind an asynchronous head. Seen to fail: who gives up and leaves without serving. */
 Test(request, A01_a_thread_behind_it)
 {
 	for (enum way_out way = 0; way < WAYS_OUT; way++) {
@@ -1129,7 +1130,7 @@ Test(request, A01_a_thread_behind_it)
 	}
 }
 
-/* Seen to fail: rwlock's serve that is not asked when somebody withdraws. */
+/* Seen to fail: withdraw that takes nothing back. */
 Test(request, C03_a_writer_gives_up)
 {
 	static const unsigned policies[] = { VEZ_RW_HOARE, VEZ_RW_FIFO };
@@ -1154,7 +1155,7 @@ Test(request, C03_a_writer_gives_up)
 	}
 }
 
-/* Only the first of two writers leaves: the readers stay. Seen to fail: serve that admits readers past a writer. */
+/* Only the first of two writers leaves: the readers stay. Seen to fail: withdraw that takes nothing back. */
 Test(request, C03_of_two_writers_one_gives_up)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -1178,7 +1179,8 @@ Test(request, C03_of_two_writers_one_gives_up)
 	}
 }
 
-/* The members of another group behind the only one of a third. Seen to fail: as C03. */
+/* The members of the group inside, behind the only one of another. Seen to fail: who gives up and leaves without
+ * serving. */
 Test(request, C03_a_group_gives_up)
 {
 	for (enum way_out way = 0; way < WAYS_OUT; way++) {
@@ -1241,7 +1243,7 @@ Test(request, C03_a_users_rule_for_it)
 
 /* ---- semaphores ---- */
 
-/* Seen to fail: acquire_async that looks at the token first, or that queues what can never be. */
+/* Seen to fail: acquire_async that looks at the token first. */
 Test(request, A03_the_order_of_causes)
 {
 	EACH_VARIANT(v, ONE_FORM) {
@@ -1305,7 +1307,7 @@ Test(request, SEM_32_a_big_head_holds_back)
 	}
 }
 
-/* Seen to fail: serve that grants one and leaves. */
+/* Seen to fail: complete that calls in the order of its stack. */
 Test(request, SEM_55_one_release_for_several)
 {
 	EACH_VARIANT(v, ONE_FORM) {
@@ -1333,7 +1335,7 @@ Test(request, SEM_55_one_release_for_several)
 	}
 }
 
-/* What waits takes at once does not count towards an overflow. Seen to fail: release that adds before it serves. */
+/* What waits takes at once does not count towards an overflow. Seen to fail: release that forgets the demand. */
 Test(request, SEM_59_overflow)
 {
 	EACH_VARIANT(v, ONE_FORM) {
@@ -1352,7 +1354,7 @@ Test(request, SEM_59_overflow)
 	}
 }
 
-/* Seen to fail: close that settles the first only. */
+/* Seen to fail: complete that calls in the order of its stack; close that settles the first only. */
 Test(request, ASY_11_closed_semaphore)
 {
 	EACH_VARIANT(v, ONE_FORM) {
@@ -1381,7 +1383,7 @@ Test(request, ASY_11_closed_semaphore)
 
 /* ---- queues ---- */
 
-/* Seen to fail: a put that is granted without its item; storage that is written after the ring has wrapped. */
+/* Seen to fail: a put that is granted without its item. */
 Test(request, HND_02_items_go_from_hand_to_hand)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -1429,7 +1431,7 @@ Test(request, HND_02_items_go_from_hand_to_hand)
 	}
 }
 
-/* Seen to fail: close that stores what putters have; that leaves takers. */
+/* Seen to fail: close that leaves takers; that ends the first putter only. */
 Test(request, QUE_38_closed_queue)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -1475,8 +1477,8 @@ Test(request, QUE_38_closed_queue)
 	}
 }
 
-/* A taker that was chosen has the item, though its token fires before its owner looks. Seen to fail: a fire that ends
- * what is settled. */
+/* A taker that was chosen has the item, though its token fires before its owner looks. Seen to fail: complete that
+ * leaves the request with its token. */
 Test(request, F02_chosen_and_then_cancelled)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -1546,7 +1548,7 @@ static void *release_one(void *arg)
 }
 
 /* Released, fired, cancelled and timed out by this thread or another one. Seen to fail: complete that calls while it
- * holds; fire that calls inside kin (both hang). */
+ * holds (it hangs); call_all that calls what is completed inside a function. */
 Test(request, G03_no_lock_is_held)
 {
 	for (int by = 0; by < 4; by++) {
@@ -1620,7 +1622,7 @@ static int64_t fire_many(const struct async_kind *kind, struct note *n, int coun
 }
 
 /* The cheapest of some runs: a quadratic one costs 16 times as much for four times as many. Seen to fail: leave_room
- * that counts its room's requests; a fire that ends half of them. */
+ * that counts its room's requests. */
 Test(request, TOK_14_a_fire_is_linear)
 {
 	struct note *n = calloc(20000, sizeof *n);
@@ -1680,7 +1682,7 @@ static void race_once(unsigned round)
 	vez_request_set_limits(&race.n.r, deadline, &race.token);
 	int rc = kind->file(&race.o, &race.n);
 	meet(&race.begun, round);
-	for (unsigned i = round * 7 % 61; i > 0; i--)
+	for (unsigned i = round * 37 % 509; i > 0; i--)
 		__asm__ volatile("");
 	int granted = kind->let_go(&race.o);
 	meet(&race.ended, round);
@@ -1705,8 +1707,7 @@ static void race_once(unsigned round)
 	CHECK_EMPTY(kind, &race.o);
 }
 
-/* Seen to fail: cancel_fired that does not look whether the request is settled; end_inside that tells of its own
- * cause. */
+/* Seen to fail: cancel that says 0 whoever ended it; cancel_fired that gives what is settled its own result. */
 Test(request, TOK_13_granted_and_given_up_at_once)
 {
 	for (enum way_out way = 0; way < WAYS_OUT; way++) {
@@ -1724,7 +1725,7 @@ Test(request, TOK_13_granted_and_given_up_at_once)
 	}
 }
 
-/* Deadline, token and cancel end the same request. Seen to fail: cancel that says 0 whoever ended it. */
+/* Deadline, token and cancel end the same request. Seen to fail: cancel that always says 0. */
 Test(request, TOK_13_ended_by_all_at_once)
 {
 	EACH_KIND(kind) {
@@ -1776,7 +1777,7 @@ static void note_handler(struct note *n)
 	called_in_handler = in_handler;
 }
 
-/* Seen to fail: complete that leaves all to the next hold. */
+/* Seen to fail: vez__complete that leaves all to the next hold. */
 Test(request, ALL_released_in_a_handler)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
