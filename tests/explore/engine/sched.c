@@ -69,9 +69,13 @@ static int find_tls(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* A crash of the library is a failed schedule. */
+/* A crash of the library is a failed schedule. One that left its marks on the explorer itself ends that. */
 static void on_crash(int signo)
 {
+	if (!inside) {
+		signal(signo, SIG_DFL);
+		return;
+	}
 	fail("crash", "%s", strsignal(signo));
 }
 
