@@ -2,10 +2,11 @@
 /*
  * async: requests without a thread, tokens, wait-for-any, deadlines.
  *
- *	pair      acquire and release, nobody else there; impl: vez: the blocking call; async: the asynchronous one, which
- *	          is granted at once; token, async-token: the same with a token that never fires
+ *	pair      acquire and release, nobody else there; impl: vez: the asynchronous call, which is granted at once;
+ *	          blocking: the blocking one; token, blocking-token: the same with a token that never fires
  *	callback  one request is queued and granted, and its function is called; no thread waits
- *	grant     --waiters requests are queued, then granted one by one; the time is that of the grants
+ *	grant     --waiters requests are queued, then granted; the time is that of the grants; impl: vez: one by one;
+ *	          at-once: by one release
  *	fire      --waiters requests are queued with one token, which fires; the time is that of the fire
  *	deadline  --waiters requests with far deadlines in random order are queued, then granted; the time is that of both
  *	          impl: vez; none: the same without deadlines
@@ -13,7 +14,8 @@
  *	          blocking call; token: with a token that never fires; select: one of them waits for any of 8 semaphores
  *
  * Each run fails if a result is wrong or a request is not completed exactly once (seen to fail: a round that queues one
- * request less than it grants), and where no deadline is set, if there is a thread more than before.
+ * request less than it grants), and where neither a deadline nor the mode makes one, if there is a second thread (seen to
+ * fail: one that sleeps).
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -26,7 +28,8 @@
 #define MEMBERS 8
 
 static struct perf_option options[] = {
-	{ "impl", "vez", "pair: vez, async, token, async-token; deadline: vez, none; handoff: vez, token, select" },
+	{ "impl", "vez", "pair: vez, token, blocking, blocking-token; grant: vez, at-once; deadline: vez, none; "
+			 "handoff: vez, token, select" },
 	{ "mode", "pair", "pair, callback, grant, fire, deadline, handoff" },
 	{ "waiters", "1", "grant, fire, deadline: requests that wait at once" },
 	{ "ops", "1000000", "pairs, round trips, requests" },
@@ -46,7 +49,7 @@ typedef uint64_t run_fn(uint64_t n);
 
 /* ---- pair ---- */
 
-static uint64_t vez_pairs(uint64_t n)
+static uint64_t blocking_pairs(uint64_t n)
 {
 	uint64_t wrong = 0;
 	for (; n > 0; n--) {
@@ -56,7 +59,7 @@ static uint64_t vez_pairs(uint64_t n)
 	return wrong;
 }
 
-static uint64_t token_pairs(uint64_t n)
+static uint64_t blocking_token_pairs(uint64_t n)
 {
 	uint64_t wrong = 0;
 	for (; n > 0; n--) {
@@ -135,9 +138,13 @@ static uint64_t file(vez_cancel_t *cancel)
 	return wrong;
 }
 
+static bool at_once;
+
 static void grant_all(void)
 {
-	for (uint64_t i = 0; i < waiters; i++)
+	if (at_once)
+		vez_sem_release(&sem, (uint32_t)waiters);
+	for (uint64_t i = 0; i < waiters && !at_once; i++)
 		vez_sem_release(&sem, 1);
 }
 
@@ -250,12 +257,13 @@ static const struct run {
 	bool free;    /* a permit is there to begin with */
 	bool threads; /* makes one */
 } runs[] = {
-	{ "pair", "vez", vez_pairs, true, false },
-	{ "pair", "token", token_pairs, true, false },
-	{ "pair", "async", async_pairs, true, false },
-	{ "pair", "async-token", async_token_pairs, true, false },
+	{ "pair", "blocking", blocking_pairs, true, false },
+	{ "pair", "blocking-token", blocking_token_pairs, true, false },
+	{ "pair", "vez", async_pairs, true, false },
+	{ "pair", "token", async_token_pairs, true, false },
 	{ "callback", "vez", callbacks, false, false },
 	{ "grant", "vez", grants, false, false },
+	{ "grant", "at-once", grants, false, false },
 	{ "fire", "vez", fires, false, false },
 	{ "deadline", "vez", deadlines, false, true },
 	{ "deadline", "none", deadlines, false, false },
@@ -308,6 +316,7 @@ int main(int argc, char **argv)
 	uint64_t ops = perf_number(options, "ops");
 	if (waiters < 1 || ops < waiters || ops % waiters != 0)
 		perf_fail("--ops must be a multiple of --waiters");
+	at_once = strcmp(run->impl, "at-once") == 0;
 	limited = strcmp(run->impl, "vez") == 0;
 	requests = calloc(waiters, sizeof *requests);
 	perf_pin(perf_option(options, "cpu"));
