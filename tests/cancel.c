@@ -898,45 +898,30 @@ Test(cancel, ALL_what_does_not_take_a_moment_back)
 	guard_free(gone);
 }
 
-static void fire_own_later(void *arg)
-{
-	vez_cancel_fire_at(vez_cancel_self(), *(int64_t *)arg);
-}
-
-struct successor {
+struct mortal {
 	struct thread thread;
+	int64_t at;
 	vez_cancel_t *own;
-	struct gate gate;
-	bool fired;
 };
 
-static void succeed(void *arg)
+static void fire_own_later(void *arg)
 {
-	struct successor *s = arg;
-	s->own = vez_cancel_self();
-	gate_pass(&s->gate);
-	s->fired = vez_cancel_fired(s->own);
+	struct mortal *m = arg;
+	m->own = vez_cancel_self();
+	vez_cancel_fire_at(m->own, m->at);
 }
 
-/* The token of a thread that has exited; the next thread's is likely to lie in the same place. Seen to fail: at_exit that
- * leaves the moment. */
+/* The token of a thread that has exited. Its memory is looked at all the same: the C library keeps the stack, and the
+ * token with it, for the next thread. Seen to fail: at_exit that leaves the moment. */
 Test(cancel, ALL_a_threads_own_token_goes_with_it)
 {
-	int64_t noon = stop_the_clock(), at = noon + 100;
-	for (int i = 0; i < 8; i++) {
-		struct thread t = { 0 };
-		thread_start(&t, fire_own_later, &at);
-		thread_join(&t);
-	}
-	struct successor next = { .own = NULL };
-	gate_init(&next.gate);
-	thread_start(&next.thread, succeed, &next);
-	gate_await(&next.gate, 1);
+	int64_t noon = stop_the_clock();
+	clock_reaches(noon + 10);
+	struct mortal m = { .at = noon + 100 };
+	thread_start(&m.thread, fire_own_later, &m);
+	thread_join(&m.thread);
 	clock_reaches(noon + 100);
-	gate_open(&next.gate);
-	thread_join(&next.thread);
-	EXPECT(!next.fired);
-	EXPECT(!vez_cancel_fired(vez_cancel_self()));
+	EXPECT(!vez_cancel_fired(m.own));
 }
 
 static void count_run(void *arg)
@@ -1214,8 +1199,10 @@ Test(cancel, ALL_a_storm_of_signals)
 		rc = vez_sem_acquire_until(&s, 1, vez_after_us(ended % 64), &by_signal);
 		EXPECT(rc == ETIMEDOUT || rc == ECANCELED);
 		vez_cancel_clear(&by_signal);
-		vez_cancel_fire(&fired);
-		vez_cancel_clear(&fired);
+		for (int i = 0; i < 100; i++) {
+			vez_cancel_fire(&fired);
+			vez_cancel_clear(&fired);
+		}
 		EXPECT_EQ(vez_sem_acquire(&free_one, 1), 0);
 		EXPECT_EQ(vez_sem_release(&free_one, 1), 0);
 	}

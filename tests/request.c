@@ -1477,8 +1477,8 @@ Test(request, QUE_38_closed_queue)
 	}
 }
 
-/* A taker that was chosen has the item, though its token fires before its owner looks. Seen to fail: complete that
- * leaves the request with its token. */
+/* A taker that was chosen has the item, though its token fires before its owner looks. Seen to fail: a put
+ * that is granted without its item. */
 Test(request, F02_chosen_and_then_cancelled)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
