@@ -71,8 +71,25 @@ static void expire_1(void)
 	expire(1);
 }
 
-X_SCENARIO(alarm_set, .setup = make, .thread = { expire_0, x_alarm }, .check = left_0);
-X_SCENARIO(alarm_set_two, .setup = make, .thread = { expire_0, expire_1, x_alarm }, .check = left_0,
+/* Lowers the moment at which the clock is to wake, too. */
+static void file_1(void)
+{
+	vez_request_set_limits(&r[1], x_soon(), NULL);
+	rc[1] = vez_sem_acquire_async(&s, 1, &r[1]);
+	x_assert(rc[1] == EINPROGRESS || rc[1] == ETIMEDOUT);
+}
+
+static void left_one(void)
+{
+	rc[2] = vez_request_cancel(&r[1]);
+	x_assert(rc[2] == 0 || rc[2] == EALREADY);
+	left(0);
+}
+
+X_SCENARIO(alarm_set_one, .setup = make, .thread = { expire_0, x_alarm }, .check = left_0);
+X_SCENARIO(alarm_set_two, .setup = make, .thread = { expire_0, file_1, x_alarm }, .check = left_one, .preemptions = 1,
+	   .random = 5000);
+X_SCENARIO(alarm_set_both, .setup = make, .thread = { expire_0, expire_1, x_alarm }, .check = left_0,
 	   .preemptions = 1, .random = 5000);
 
 /* The second is due before the one for which the thread sleeps. */

@@ -225,7 +225,7 @@ X_SCENARIO(request_file_grant_fire, .setup = make_0, .thread = { file_with_token
 	   .check = filed_1);
 X_SCENARIO(request_file_fire, .setup = make_0, .thread = { file_with_token, fire }, .check = filed_0);
 X_SCENARIO(request_file_limits, .setup = make_alarm_0, .thread = { file_with_limits, fire, x_alarm },
-	   .check = filed_0);
+	   .check = filed_0, .preemptions = 1, .random = 5000);
 
 /* ---- waiting for it ---- */
 
