@@ -90,8 +90,8 @@ static void take_due(int most)
 		EXPECT(earliest() > model.now);
 }
 
-/* Seen to fail: highest_change counted from 0; move_on that leaves the highest bucket; next that looks at the first of a
- * bucket; negative moments that are not due. */
+/* Seen to fail: highest_change counted from 0; move_on that leaves the highest bucket; next that looks at the first of
+ * a bucket; negative moments that are not due. */
 Test(alarm, ALL_the_agenda_is_a_sorted_array)
 {
 	static const int64_t begins[] = { 0, 1, INT64_C(86400) * 1000 * MS, INT64_MAX / 2 - 500 };
@@ -382,8 +382,8 @@ static void stop_here(struct note *n)
 	gate_pass(&inside_done);
 }
 
-/* A function that blocks delays other deadlines, and nothing else. Seen to fail: complete that leaves a request with the
- * clock. */
+/* A function that blocks delays other deadlines, and nothing else. Seen to fail: complete that leaves a request with
+ * the clock. */
 Test(alarm, ALL_a_function_that_blocks_delays_deadlines_only)
 {
 	EACH_VARIANT(v, ONE_FORM) {

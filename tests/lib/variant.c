@@ -47,8 +47,8 @@ static bool wanted(const struct variant *v, unsigned which)
 {
 	return !((which & FIFO_ONLY) && v->flags) && !((which & WITH_TOKEN) && !form_has_token(v->form)) &&
 	       !((which & WITHOUT_TOKEN) && form_has_token(v->form)) &&
-	       !((which & WITH_DEADLINE) && !form_has_deadline(v->form)) && !((which & ONE_FORM) && v->form != UNTIMED) &&
-	       !((which & BY_THREAD) && v->form >= ASYNC);
+	       !((which & WITH_DEADLINE) && !form_has_deadline(v->form)) &&
+	       !((which & ONE_FORM) && v->form != UNTIMED) && !((which & BY_THREAD) && v->form >= ASYNC);
 }
 
 bool variant_next(struct variant *v, bool *begun, unsigned which)
