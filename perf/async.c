@@ -13,6 +13,9 @@
  *	handoff   two threads let each other go in turn, asleep in between; an operation is a round trip; impl: vez: the
  *	          blocking call; token: with a token that never fires; select: one of them waits for any of 8 semaphores
  *
+ * Each run tells its processor time, too, of all its threads: on one processor that is the time it takes, without what
+ * else the machine does.
+ *
  * Each run fails if a result is wrong or a request is not completed exactly once (seen to fail: a round that queues one
  * request less than it grants), and where neither a deadline nor the mode makes one, if there is a second thread (seen to
  * fail: one that sleeps).
@@ -21,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <vez.h>
 
 #include "perf.h"
@@ -42,11 +46,24 @@ static vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 static vez_request_t *requests;
 static uint64_t waiters;
 static uint64_t completed[2]; /* granted, otherwise */
-static double spent;
+static double spent, spent_cpu; /* in what a mode tells the time of, if that is a part of it */
 static unsigned most_threads; /* while requests waited */
 
 /* How many results were wrong. */
 typedef uint64_t run_fn(uint64_t n);
+
+static double cpu_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void part(int sign)
+{
+	spent += sign * perf_now();
+	spent_cpu += sign * cpu_now();
+}
 
 /* ---- pair ---- */
 
@@ -156,9 +173,9 @@ static uint64_t grants(uint64_t n)
 	uint64_t wrong = 0;
 	for (uint64_t i = 0; i < n; i += waiters) {
 		wrong += file(NULL);
-		double began = perf_now();
+		part(-1);
 		grant_all();
-		spent += perf_now() - began;
+		part(1);
 		wrong += completed[0] != waiters || completed[1] != 0;
 	}
 	return wrong;
@@ -169,9 +186,9 @@ static uint64_t fires(uint64_t n)
 	uint64_t wrong = 0;
 	for (uint64_t i = 0; i < n; i += waiters) {
 		wrong += file(&token);
-		double began = perf_now();
+		part(-1);
 		vez_cancel_fire(&token);
-		spent += perf_now() - began;
+		part(1);
 		wrong += completed[1] != waiters || completed[0] != 0 || !vez_cancel_clear(&token);
 	}
 	return wrong;
@@ -196,7 +213,7 @@ static uint64_t deadlines(uint64_t n)
 	for (uint64_t i = 0; i < n; i += waiters) {
 		vez_deadline_t later = vez_after_ms(1000000);
 		completed[0] = completed[1] = 0;
-		double began = perf_now();
+		part(-1);
 		for (uint64_t k = 0; k < waiters; k++) {
 			int64_t at = later + (int64_t)(next_random() % 1000000000000u);
 			vez_request_init(&requests[k], count, NULL);
@@ -204,7 +221,7 @@ static uint64_t deadlines(uint64_t n)
 			wrong += vez_sem_acquire_async(&sem, 1, &requests[k]) != EINPROGRESS;
 		}
 		grant_all();
-		spent += perf_now() - began;
+		part(1);
 		wrong += completed[0] != waiters || completed[1] != 0;
 	}
 	return wrong;
@@ -286,12 +303,15 @@ static const struct run *choose(const char *mode, const char *impl)
 static void measure(const struct run *run, uint64_t ops, struct perf_region *region)
 {
 	uint64_t wrong = run->run(ops / 20 + 1);
-	spent = 0;
+	spent = spent_cpu = 0;
+	double began = cpu_now();
 	perf_begin(region);
 	wrong += run->run(ops);
 	perf_end(region);
 	if (spent > 0)
 		region->seconds = spent;
+	else
+		spent_cpu = cpu_now() - began;
 	if (wrong)
 		perf_fail("%s, %s: %llu wrong results", run->mode, run->impl, (unsigned long long)wrong);
 	if (most_threads == 0)
@@ -314,7 +334,7 @@ static void measure_handoff(const struct run *run, uint64_t ops, struct perf_reg
 int main(int argc, char **argv)
 {
 	struct perf_region region;
-	char extra[80];
+	char extra[120];
 	perf_options(argc, argv, "requests without a thread", options, sizeof options / sizeof *options);
 	const struct run *run = choose(perf_option(options, "mode"), perf_option(options, "impl"));
 	waiters = perf_number(options, "waiters");
@@ -330,7 +350,8 @@ int main(int argc, char **argv)
 		measure_handoff(run, ops, &region);
 	else
 		measure(run, ops, &region);
-	snprintf(extra, sizeof extra, "\"threads\": %u, \"bytes\": %zu", most_threads, sizeof *requests);
+	snprintf(extra, sizeof extra, "\"threads\": %u, \"bytes\": %zu, \"processor_ns_per_op\": %.2f", most_threads,
+		 sizeof *requests, spent_cpu * 1e9 / (double)ops);
 	perf_print(&(struct perf_result){ "async", run->impl, run->mode, (unsigned)waiters,
 					  perf_option(options, "cpu"), ops, extra },
 		   &region);
