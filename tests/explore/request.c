@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of asynchronous requests (vez/request.h): each completes exactly once, and takes what its result says. */
+/* Scenarios of asynchronous requests (vez/request.h): each completes exactly once, and takes what its result says. Seen to
+ * fail with the faults mutants/request-*, async-* and completion-*. */
 #include "vez/request.h"
 
 #include <errno.h>
