@@ -443,11 +443,13 @@ static int in_child(struct note *inherited, vez_sem_t *s)
 	struct note own = { .item = 0 };
 	vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 	alarm(30);
+	if (inherited->calls != 0)
+		return 0; /* the fork took longer than that */
 	if (count_threads() != 1)
 		return 1;
 	vez_sem_init(s, 0, 0, 0);
 	note_init(&own);
-	vez_request_set_limits(&own.r, vez_after_ms(8), &token);
+	vez_request_set_limits(&own.r, vez_after_ms(15), &token);
 	if (vez_sem_acquire_async(s, 1, &own.r) != EINPROGRESS || count_threads() != 2)
 		return 2;
 	if (vez_request_wait(&own.r, VEZ_FOREVER, NULL) != 0 || own.calls != 1 || own.result != ETIMEDOUT)
@@ -473,7 +475,7 @@ Test(alarm, ALL_10_fork)
 		vez_sem_t s = VEZ_SEM_INITIALIZER(0);
 		struct note n = { .item = 0 };
 		note_init(&n);
-		vez_deadline_t deadline = vez_after_ms(20);
+		vez_deadline_t deadline = vez_after_ms(10);
 		vez_request_set_limits(&n.r, deadline, NULL);
 		int rc = vez_sem_acquire_async(&s, 1, &n.r);
 		if (rc != EINPROGRESS)

@@ -964,8 +964,7 @@ Test(cancel, ALL_a_moment_waits_for_a_thread_that_could_not_be_made)
 	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR1), EAGAIN);
 	inject_no_thread(false);
 	vez_cancel_fire_at(&other, vez_after_ms(2));
-	UNTIL(vez_cancel_fired(&other));
-	EXPECT(vez_cancel_fired(&c));
+	UNTIL(vez_cancel_fired(&other) && vez_cancel_fired(&c));
 	EXPECT_EQ(vez_cancel_destroy(&c), 0);
 	EXPECT_EQ(vez_cancel_destroy(&other), 0);
 }
@@ -978,6 +977,8 @@ Test(cancel, ALL_10_a_moment_is_forgotten_in_a_child)
 	pid_t child = fork();
 	if (child == 0) {
 		alarm(30);
+		if (vez_cancel_fired(&c))
+			_exit(0); /* the fork took longer than that */
 		vez_cancel_fire_at(&own, vez_after_ms(8));
 		UNTIL(vez_cancel_fired(&own));
 		_exit(vez_cancel_fired(&c) ? 1 : vez_cancel_destroy(&c) == 0 ? 0 : 2);
