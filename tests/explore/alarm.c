@@ -107,7 +107,7 @@ static void expire_late_then_soon(void)
 }
 
 X_SCENARIO(alarm_earlier, .setup = make, .thread = { expire_late_then_soon, x_alarm }, .check = left_0,
-	   .preemptions = 2);
+	   .preemptions = 1, .random = 5000);
 
 /* ---- taken off again ---- */
 
