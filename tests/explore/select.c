@@ -337,7 +337,7 @@ static void left_if_expired(void)
 }
 
 X_SCENARIO(select_member_deadline, .setup = make_alarm, .thread = { choose_a_until_or_b, release_b, x_alarm },
-	   .check = left_if_expired);
+	   .check = left_if_expired, .preemptions = 1, .random = 5000);
 
 /* ---- the wait's own limits meet a grant ---- */
 
