@@ -100,6 +100,12 @@ static size_t waiting(void)
 	return n;
 }
 
+/* Who has arrived, and is not gathered. */
+static uint64_t arrivals(void)
+{
+	return vez__load(&shop.m.word_, relaxed) & ~(VEZ__LOCKED | VEZ__CONTENDED);
+}
+
 /* Starts it; returns when it is queued. */
 static void caller_start(struct caller *c)
 {
@@ -148,9 +154,9 @@ Test(call, is_run_by_who_is_inside)
 	vez_monitor_enter(&shop.m);
 	for (int i = 0; i < THREADS; i++) {
 		c[i] = (struct caller)CALLER(NULL, note, i);
-		vez_request_t *before = vez__load(&shop.m.arrivals_, relaxed);
+		uint64_t before = arrivals();
 		thread_start(&c[i].thread, make_call, &c[i]);
-		UNTIL(vez__load(&shop.m.arrivals_, relaxed) != before)
+		UNTIL(arrivals() != before)
 			;
 	}
 	EXPECT_EQ(shop.logged, 0);
@@ -246,12 +252,12 @@ Test(call, looked_at_from_the_first_again_after_each_body)
 	caller_start(&c[0]);
 	vez_monitor_enter(&shop.m);
 	thread_start(&c[1].thread, make_call, &c[1]);
-	UNTIL(vez__load(&shop.m.arrivals_, relaxed))
+	UNTIL(arrivals())
 		;
 	struct caller last = CALLER(NULL, note, 3);
-	vez_request_t *before = vez__load(&shop.m.arrivals_, relaxed);
+	uint64_t before = arrivals();
 	thread_start(&last.thread, make_call, &last);
-	UNTIL(vez__load(&shop.m.arrivals_, relaxed) != before)
+	UNTIL(arrivals() != before)
 		;
 	vez_monitor_exit(&shop.m);
 	EXPECT_EQ(caller_join(&c[0]), 0);
@@ -300,7 +306,7 @@ Test(call, from_inside_is_refused)
 	/* Run by another thread than its caller's. */
 	memset(inner, 0, sizeof inner);
 	thread_start(&c.thread, make_call, &c);
-	UNTIL(vez__load(&shop.m.arrivals_, relaxed))
+	UNTIL(arrivals())
 		;
 	vez_monitor_exit(&shop.m);
 	EXPECT_EQ(caller_join(&c), 0);
@@ -364,7 +370,7 @@ Test(call, token_fires_while_somebody_is_inside)
 	c.token = &token;
 	vez_monitor_enter(&shop.m);
 	thread_start(&c.thread, make_call, &c);
-	UNTIL(vez__load(&shop.m.arrivals_, relaxed))
+	UNTIL(arrivals())
 		;
 	vez_cancel_fire(&token);
 	vez_monitor_exit(&shop.m);
@@ -395,9 +401,9 @@ Test(call, batch_is_bounded)
 	vez_monitor_enter(&shop.m);
 	for (int i = 0; i < THREADS; i++) {
 		c[i] = (struct caller)CALLER(NULL, note, i);
-		vez_request_t *before = vez__load(&shop.m.arrivals_, relaxed);
+		uint64_t before = arrivals();
 		thread_start(&c[i].thread, make_call, &c[i]);
-		UNTIL(vez__load(&shop.m.arrivals_, relaxed) != before)
+		UNTIL(arrivals() != before)
 			;
 	}
 	vez_monitor_exit(&shop.m);
@@ -527,5 +533,84 @@ Test(call, guarded_by_value)
 	EXPECT_EQ(vez_guarded_call(f, &number), 0);
 	EXPECT_EQ(shop.stock, 0);
 	EXPECT_EQ(shop.log[0], 8);
+	close_shop();
+}
+
+/* ---- what was found in it ---- */
+
+static void call_note(void *arg)
+{
+	struct caller *c = arg;
+	c->rc = vez_monitor_call(&shop.m, c->body, NULL);
+}
+
+static void count_one(void *arg)
+{
+	(void)arg;
+	shop.stock++;
+}
+
+/* An attempt goes through several batches in one stay, and tells one caller only to come: each wake that is owed is sent.
+ * Seen to fail: hand_over that tells another before the first was woken. */
+Test(call, attempt_through_several_batches)
+{
+	struct caller c[12];
+	struct caller now = CALLER(NULL, count_one, 0);
+	open_shop();
+	vez__call_batch = 2;
+	vez_monitor_enter(&shop.m);
+	for (int i = 0; i < 12; i++) {
+		c[i] = (struct caller)CALLER(NULL, count_one, i);
+		uint64_t before = arrivals();
+		thread_start(&c[i].thread, call_note, &c[i]);
+		UNTIL(arrivals() != before)
+			;
+	}
+	now.deadline = VEZ_NOW;
+	thread_start(&now.thread, make_call, &now);
+	UNTIL(thread_futex(&now.thread) - (uintptr_t)&shop.m < sizeof shop.m)
+		;
+	vez_monitor_exit(&shop.m);
+	EXPECT_EQ(caller_join(&now), 0);
+	for (int i = 0; i < 12; i++)
+		EXPECT_EQ(caller_join(&c[i]), 0);
+	EXPECT_EQ(shop.stock, 13);
+	close_shop();
+}
+
+/* The token fires before the call with a deadline is known to anybody inside.
+ * Seen to fail: a gather that leaves the deadline of such a request set. */
+Test(call, asynchronous_with_both_limits_fired_before_it_is_known)
+{
+	vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+	vez_request_t r;
+	int number = 1, expected = ECANCELED;
+	open_shop();
+	completions = 0;
+	vez_request_init(&r, completed, &expected);
+	vez_request_set_limits(&r, vez_after_ms(3600000), &token);
+	shop.m.word_ = VEZ__LOCKED; /* another thread is inside */
+	EXPECT_EQ(vez_monitor_call_async(&shop.m, NULL, note, &number, &r), EINPROGRESS);
+	vez_cancel_fire(&token);
+	vez_monitor_exit(&shop.m);
+	EXPECT_EQ(completions, 1);
+	EXPECT_EQ(shop.logged, 0);
+	EXPECT_EQ(vez_cancel_destroy(&token), 0);
+	close_shop();
+}
+
+/* Seen to fail: file that queues whatever the deadline says. */
+Test(call, asynchronous_with_a_past_deadline)
+{
+	vez_request_t r;
+	int number = 1;
+	open_shop();
+	vez_request_init(&r, NULL, NULL);
+	vez_request_set_limits(&r, 1, NULL);
+	EXPECT_EQ(vez_monitor_call_async(&shop.m, never, note, &number, &r), ETIMEDOUT);
+	EXPECT_EQ(vez_request_result(&r), ETIMEDOUT);
+	vez_request_init(&r, NULL, NULL);
+	vez_request_set_limits(&r, 1, NULL);
+	EXPECT_EQ(vez_monitor_call_async(&shop.m, NULL, note, &number, &r), 0);
 	close_shop();
 }

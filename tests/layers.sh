@@ -32,7 +32,8 @@ sync=$(find src/sync -name '*.[ch]')
 		'\<syscall *\(|\<(SYS|__NR|FUTEX)_|<linux/|<sys/syscall|clock_gettime|nanosleep|sched_yield' $not_sys
 	none "shared words are touched through src/futex/atomic.h" '__atomic_|__sync_|_Atomic|stdatomic' $not_atomic
 	none "shared words are touched through src/futex/atomic.h" '\<volatile\>' $not_atomic
-	none "a fence is not modelled by the race detector" 'thread_fence|signal_fence' $all
+	none "a fence is not modelled by the race detector" 'thread_fence' $all
+	none "only src/futex/atomic.h orders for signal handlers" 'signal_fence' $not_atomic
 	none "no synchronizer of another library" 'pthread_(mutex|cond|rwlock|spin|barrier)|\<sem_(wait|post)\>' $all
 	none "only src/futex/sys.c makes threads and changes signal masks" 'pthread_(create|join|sigmask)' $not_sys
 	none "src/futex knows nothing of synchronizers" 'include.*(sync/|vez\.h|vez/[ace-z])' $futex

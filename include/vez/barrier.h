@@ -60,7 +60,7 @@ typedef struct vez_barrier {
 	uint32_t broken_;
 } vez_barrier_t;
 
-VEZ_ASSERT_SIZE_(vez_barrier_t, 216);
+VEZ_ASSERT_SIZE_(vez_barrier_t, 208);
 
 /* Makes a barrier. action, which may be NULL, is called with arg once per round. EINVAL: parties 0 or above
  * VEZ_BARRIER_MAX. */

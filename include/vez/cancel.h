@@ -2,9 +2,10 @@
 /*
  * vez/cancel.h - cancellation tokens: how a wait is called off
  *
- * A token is what thread interruption is elsewhere: a flag that ends waits. Any number of waits and asynchronous requests
- * (vez/request.h), on any number of objects, may name the same token; firing it ends them all with ECANCELED. A token is sticky: no wait consumes it, so
- * that callers further up see it too, and it stays fired until vez_cancel_clear.
+ * A token is what thread interruption is elsewhere: a flag that ends waits. Any number of waits and asynchronous
+ * requests (vez/request.h), on any number of objects, may name the same token; firing it ends them all with ECANCELED.
+ * A token is sticky: no wait consumes it, so that callers further up see it too, and it stays fired until
+ * vez_cancel_clear.
  *
  * The thread that fires ends the waits itself: it takes each request out of its room, lets those go who were held back
  * by it, and wakes its thread with the answer. When vez_cancel_fire returns, every request that was queued with the
@@ -23,7 +24,8 @@
  * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests
  * that it ends, and would wait for itself. Leave first.
  * fork: the child's tokens say what they said at the fork; waits of other threads do not exist in the child. A token
- * that another thread was firing, or waiting with, at that moment is to be initialized anew.
+ * that another thread was firing, or waiting with, at that moment is to be initialized anew. Not in a signal handler:
+ * it would wait for a thread that it has interrupted in a fire.
  */
 #ifndef VEZ_CANCEL_H
 #define VEZ_CANCEL_H

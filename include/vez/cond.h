@@ -41,7 +41,7 @@ typedef struct vez_cond {
 	uint64_t reserved_;
 } vez_cond_t;
 
-VEZ_ASSERT_SIZE_(vez_cond_t, 184);
+VEZ_ASSERT_SIZE_(vez_cond_t, 176);
 
 /* A condition on which nobody waits. All-zero bytes are one, too. */
 #define VEZ_COND_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0 }

@@ -42,7 +42,7 @@ typedef struct vez_event {
 	vez_room_t room_;
 } vez_event_t;
 
-VEZ_ASSERT_SIZE_(vez_event_t, 168);
+VEZ_ASSERT_SIZE_(vez_event_t, 160);
 
 /* A manual-reset event that is not set. All-zero bytes are one, too. */
 #define VEZ_EVENT_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER }
@@ -57,8 +57,8 @@ int vez_event_destroy(vez_event_t *e);
  * to come. Setting a set event changes nothing. Any thread, signal handlers included; never waits. Returns 0. */
 int vez_event_set(vez_event_t *e);
 
-/* Not set from now on; a set that was kept is dropped. Whom a set has let through before goes all the same. Returns 0.
- * */
+/* Not set from now on; a set that was kept is dropped. Whom a set has let through before goes all the same. Returns
+ * 0. */
 int vez_event_reset(vez_event_t *e);
 
 /* Waits until the event lets this call through. 0. */

@@ -45,7 +45,7 @@ typedef struct vez_group {
 	uint64_t reserved_;
 } vez_group_t;
 
-VEZ_ASSERT_SIZE_(vez_group_t, 176);
+VEZ_ASSERT_SIZE_(vez_group_t, 168);
 
 /* An object that nobody is inside. All-zero bytes are one, too. */
 #define VEZ_GROUP_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0 }

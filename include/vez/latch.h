@@ -40,11 +40,11 @@ typedef struct vez_latch {
 	vez_room_t room_;
 } vez_latch_t;
 
-VEZ_ASSERT_SIZE_(vez_latch_t, 168);
+VEZ_ASSERT_SIZE_(vez_latch_t, 160);
 
 /* A latch with this count. All-zero bytes are an open one. */
 #define VEZ_LATCH_INITIALIZER(count) \
-	{ { (uint64_t)(count) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, VEZ_ROOM_INITIALIZER }
+	{ { (uint64_t)(count) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, VEZ_ROOM_INITIALIZER }
 
 /* Makes a latch that opens when count has been counted down; 0: it is open. Returns 0. */
 int vez_latch_init(vez_latch_t *l, uint32_t count);

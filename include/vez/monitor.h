@@ -61,18 +61,17 @@ typedef struct vez_monitor {
 	uint32_t *poked_;
 	void (*gave_up_)(struct vez_monitor *m, vez_room_t *room, vez_request_t *r);
 	vez_request_t *retiring_;
-	vez_request_t *arrivals_;
 	vez_room_t calls_;
 } vez_monitor_t;
 
-VEZ_ASSERT_SIZE_(vez_monitor_t, 128);
+VEZ_ASSERT_SIZE_(vez_monitor_t, 120);
 
 /* A monitor that nobody is inside, with this give-up rule (or NULL). */
-#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, gave_up, 0, 0, VEZ_ROOM_INITIALIZER }
+#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, gave_up, 0, VEZ_ROOM_INITIALIZER }
 
 /* gave_up, which may be NULL, is called inside the monitor after a request has left its room by deadline or token, so
  * that it can settle those whom the request held back. It must be short and use no other vez object. It runs on the
- * thread that timed out, or on the one that fired the token. */
+ * thread that timed out, or on the one that fired the token or cancelled the request, or on the library's own. */
 void vez_monitor_init(vez_monitor_t *m, void (*gave_up)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r));
 
 /* EBUSY, and nothing has changed, while somebody is inside (a thread that is just giving up, or one that ends a wait by
@@ -82,7 +81,8 @@ int vez_monitor_destroy(vez_monitor_t *m);
 /* Waits until nobody else is inside, and enters. */
 void vez_monitor_enter(vez_monitor_t *m);
 
-/* Leaves; then wakes the threads of all that was settled inside. Only by the thread that is inside. */
+/* Runs the calls (vez/call.h) that may run now, and leaves; then wakes the threads of all that was settled inside. Only
+ * by the thread that is inside. */
 void vez_monitor_exit(vez_monitor_t *m);
 
 /* Only from inside: queues the request in the room by its key, leaves the monitor, and sleeps until the request is

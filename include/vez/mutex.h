@@ -51,7 +51,7 @@ typedef struct vez_mutex {
 	uint64_t holds_;
 } vez_mutex_t;
 
-VEZ_ASSERT_SIZE_(vez_mutex_t, 184);
+VEZ_ASSERT_SIZE_(vez_mutex_t, 176);
 
 /* A default mutex, free. All-zero bytes are one, too. */
 #define VEZ_MUTEX_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0 }

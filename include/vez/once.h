@@ -37,7 +37,7 @@ typedef struct vez_once {
 	uint64_t runner_;
 } vez_once_t;
 
-VEZ_ASSERT_SIZE_(vez_once_t, 176);
+VEZ_ASSERT_SIZE_(vez_once_t, 168);
 
 /* A once whose function has not run. All-zero bytes are one, too. */
 #define VEZ_ONCE_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0 }

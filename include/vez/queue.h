@@ -45,7 +45,7 @@ typedef struct vez_queue {
 	uint64_t reserved_;
 } vez_queue_t;
 
-VEZ_ASSERT_SIZE_(vez_queue_t, 256);
+VEZ_ASSERT_SIZE_(vez_queue_t, 248);
 
 /* Makes an empty queue of at most capacity items of item_size bytes each. storage has room for all of them, needs no
  * alignment, and belongs to the queue until it is destroyed; with capacity 0 it is not looked at.

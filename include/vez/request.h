@@ -100,7 +100,7 @@ void vez_request_set_limits(vez_request_t *r, vez_deadline_t deadline, vez_cance
 
 /* 0: withdrawn; it has completed with ECANCELED, and its function has returned (or will be called when the one from
  * which this is called has). EALREADY: it was granted, or has ended or is ending otherwise, or is not queued: wait for
- * it before it is freed. Any thread, while the request is there. */
+ * it before it is freed. Any thread, while the request is there; not from inside the monitor in which it is queued. */
 int vez_request_cancel(vez_request_t *r);
 
 /* Waits until the request is complete: 0, and vez_request_result says how. If it calls a function, until that has
@@ -122,7 +122,7 @@ typedef struct vez_completions {
 	uint32_t ticking_;
 } vez_completions_t;
 
-VEZ_ASSERT_SIZE_(vez_completions_t, 192);
+VEZ_ASSERT_SIZE_(vez_completions_t, 184);
 
 /* Makes an empty list. efd, unless it is -1, gets one tick whenever the list ceases to be empty. The list must be there
  * until the last of its requests has been taken out. */
@@ -146,7 +146,7 @@ typedef struct vez_select {
 	uint32_t filed_;
 } vez_select_t;
 
-VEZ_ASSERT_SIZE_(vez_select_t, 192);
+VEZ_ASSERT_SIZE_(vez_select_t, 184);
 
 /* Makes a select without members. */
 void vez_select_init(vez_select_t *s);

@@ -69,7 +69,7 @@ typedef struct vez_rwlock {
 	uint64_t reserved_[2];
 } vez_rwlock_t;
 
-VEZ_ASSERT_SIZE_(vez_rwlock_t, 320);
+VEZ_ASSERT_SIZE_(vez_rwlock_t, 312);
 
 /* A free lock with VEZ_RW_HOARE. All-zero bytes are one, too. */
 #define VEZ_RWLOCK_INITIALIZER \

@@ -45,7 +45,7 @@ typedef struct vez_sched {
 	vez_request_t *keeper_;
 } vez_sched_t;
 
-VEZ_ASSERT_SIZE_(vez_sched_t, 208);
+VEZ_ASSERT_SIZE_(vez_sched_t, 200);
 
 /* FIFO, without a gap. All-zero bytes are one, too. */
 #define VEZ_SCHED_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0, 0, 0, 0 }

@@ -44,12 +44,12 @@ typedef struct vez_sem {
 	uint64_t below_max_;
 } vez_sem_t;
 
-VEZ_ASSERT_SIZE_(vez_sem_t, 184);
+VEZ_ASSERT_SIZE_(vez_sem_t, 176);
 
 /* A FIFO semaphore with this many permits (at most VEZ_SEM_MAX) and the largest maximum. All-zero bytes are one with
  * none. */
 #define VEZ_SEM_INITIALIZER(permits) \
-	{ { (uint64_t)(permits) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, VEZ_ROOM_INITIALIZER, 0, 0 }
+	{ { (uint64_t)(permits) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, VEZ_ROOM_INITIALIZER, 0, 0 }
 
 /* Makes a semaphore with permits free out of at most max (0: VEZ_SEM_MAX). flags: 0, or VEZ_BARGING.
  * EINVAL: permits > max, max > VEZ_SEM_MAX, unknown flags. */

@@ -48,6 +48,9 @@ static inline void vez__pause(void)
 #endif
 }
 
+/* Nothing is moved across, as a signal handler of this thread sees it. Says nothing to other threads. */
+#define vez__order_for_handlers() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
 #endif /* VEZ_EXPLORE */
 
 /* ThreadSanitizer sees no store that the kernel makes. */

@@ -64,8 +64,8 @@ uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez
 	while (!(seen & until)) {
 		uint32_t parked = seen | VEZ__PARKED;
 		uint32_t turn = cohort ? vez__load(cohort, acquire) : 0;
-		/* The exchange also when PARKED is set already: it proves that the word reads so after turn was read.
-		 * */
+		/* The exchange also when PARKED is set already: it proves that the word reads so after turn was
+		 * read. */
 		if ((cohort || seen != parked) && !vez__cas(word, &seen, parked, relaxed)) {
 			seen = vez__load(word, acquire);
 			continue;

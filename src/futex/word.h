@@ -52,8 +52,8 @@ uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez
 /* The cohort word of an object. It outlives every object; others may share it, and are then woken in vain. */
 uint32_t *vez__word_cohort(const void *object);
 
-/* Its own thread: announces that it is coming in. False: it is settled, another thread is coming for it, or it is DEAF.
- * */
+/* Its own thread: announces that it is coming in. False: it is settled, another thread is coming for it, or it is
+ * DEAF. */
 bool vez__word_come(uint32_t *word);
 
 /* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for

@@ -3,31 +3,30 @@
  * Delegated and guarded execution.
  *
  * State, of a user's monitor
- *  word_      bit 2  ARRIVED  calls may be on arrivals_ that nobody inside knows of. Set by who has pushed one, cleared by
- *                             the one inside before it takes them
- *  arrivals_  a stack of calls that came while somebody was inside (place_[0]). Pushed by anybody, taken whole by the one
- *             inside
- *  calls_     the other calls that wait, in the order in which they arrived; inside. A request's pointer is its body, its
- *             value the argument, its key the guard
+ *  word_      bits 0-1   the lock  futex/lock.h
+ *             bits 2-63  arrivals  a stack of calls that came while somebody was inside (place_[0]): the address of the
+ *                                  latest. Pushed by anybody, taken whole by the one inside
+ *  calls_     the other calls that wait, in the order in which they arrived; inside. A request's pointer is its body,
+ *             its value the argument, its key the guard
  *  owner_     the number of the thread whose own code, or whose body, is inside. Written by that thread
- *  ran_       how many bodies were run since somebody came to run some; inside
+ *  ran_       how many bodies were run since somebody entered or came to run some; inside
  * Invariants
- *  D1 a call is on arrivals_ or in calls_ until it has run or given up. Who pushed one sets ARRIVED, or enters, by the same
- *     exchange; who leaves expects a word without ARRIVED. So while nobody is inside, what was pushed is in calls_, or its
- *     pusher is about to say so.
+ *  D1 a call is among the arrivals or in calls_ until it has run or given up. A push leaves somebody inside: the one
+ *     who was, or the pusher. Who leaves expects a word without arrivals. So while nobody is inside, there are none.
  *  D2 while nobody is inside, no call in calls_ has a guard that is true, but where one of the callers has been told to
  *     come and run the rest (hand_over). Who leaves made it so.
  *  D3 a call's limits apply from the moment when it is gathered: whoever comes because of one gathers first.
  *  D4 a body runs once: for a request that is in calls_, and is settled in the same stay.
  * Ordering
- *  push (release) pairs with the exchange in gather (acquire): the call and what came before it. Bodies are inside the
+ *  push (release) pairs with the one in gather (acquire): the call and what came before it. Bodies are inside the
  *  monitor: its lock orders them. Publication (word.c): what the body did, for the caller.
  * Progress and fairness
- *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay, if one of the callers that
- *  could go on is asleep or spins: that one is told to come. FIFO among those whose guards are true. Evaluating is linear
- *  in the calls whose guards are false.
- * Lifetime: as in monitor.c. The pusher's last touch of the monitor is the exchange that sets ARRIVED, or its leaving one.
- * The arrivals are the same stack as those of a token and of the alarm clock.
+ *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay, if one of the
+ *  callers that could go on is asleep or spins: that one is told to come. FIFO among those whose guards are true.
+ *  Evaluating is linear in the calls whose guards are false.
+ * Lifetime: as in monitor.c. The push is one exchange, and the pusher's last touch of the monitor unless it entered by
+ * it:
+ * from then on its call may have run, and the monitor be gone. The arrivals are such a stack as those of a token.
  * Sources: include/vez/call.h.
  */
 #include "call.h"
@@ -36,11 +35,11 @@
 
 #include "../futex/self.h"
 #include "../futex/spin.h"
+#include "completion.h"
 #include "vez/call.h"
 
-#define ARRIVED UINT64_C(4)
+#define LOCK_BITS (VEZ__LOCKED | VEZ__CONTENDED)
 #define FIRST_PAUSES 64
-#define MOST_PAUSES 512
 
 unsigned vez__call_batch = 64;
 
@@ -84,12 +83,21 @@ static void run(const vez_request_t *r)
 
 /* ---- inside ---- */
 
+static bool have_arrived(uint64_t word)
+{
+	return word & ~LOCK_BITS;
+}
+
+static vez_request_t *latest_of(uint64_t word)
+{
+	return (vez_request_t *)(uintptr_t)(word & ~LOCK_BITS);
+}
+
 static void gather(vez_monitor_t *m)
 {
-	if (!(vez__load(&m->word_, relaxed) & ARRIVED))
+	if (!have_arrived(vez__load(&m->word_, relaxed)))
 		return;
-	vez__fetch_and(&m->word_, ~ARRIVED, relaxed);
-	vez_request_t *latest = vez__exchange(&m->arrivals_, NULL, acquire);
+	vez_request_t *latest = latest_of(vez__fetch_and(&m->word_, LOCK_BITS, acquire));
 	vez_request_t *oldest = NULL;
 	while (latest) {
 		vez_request_t *older = latest->place_[0];
@@ -113,13 +121,14 @@ static vez_request_t *first_ready(const vez_monitor_t *m)
 	return r;
 }
 
-/* Has a caller come to run the rest, beginning with the first that could go on. False: nobody can. */
+/* Has a caller come to run the rest: the first that could go on, unless one was told in this stay. False: nobody can.
+ * */
 static bool hand_over(vez_monitor_t *m)
 {
 	vez_request_t *r = vez_room_first(&m->calls_);
 	while (r && (vez__request_is_async(r) || !may_run(r)))
 		r = vez_room_next(&m->calls_, r);
-	if (r)
+	if (r && !m->poked_)
 		vez__request_poke(m, r); /* false: it is coming anyway */
 	return r;
 }
@@ -146,7 +155,7 @@ static bool run_next(vez_monitor_t *m)
 
 static bool serve(vez_monitor_t *m, uint64_t seen)
 {
-	if (seen & ARRIVED) {
+	if (have_arrived(seen)) {
 		gather(m);
 		return true;
 	}
@@ -170,7 +179,7 @@ static bool try_enter(vez_monitor_t *m)
 	return !(seen & VEZ__LOCKED) && vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire);
 }
 
-/* Inside: the calls that arrived before are run, or wait. */
+/* Inside: the calls that arrived before are run, a batch at most, or wait. */
 static void serve_all(vez_monitor_t *m)
 {
 	while (serve(m, vez__load(&m->word_, relaxed)))
@@ -194,21 +203,22 @@ static int run_at_once(vez_monitor_t *m, const vez_request_t *r)
 static void push(vez_monitor_t *m, vez_request_t *r)
 {
 	vez__request_arrive(m, &m->calls_, r, &vez__user_ops);
-	vez_request_t *top = vez__load(&m->arrivals_, relaxed);
-	do
-		r->place_[0] = top;
-	while (!vez__cas(&m->arrivals_, &top, r, release));
 	uint64_t seen = vez__load(&m->word_, relaxed);
-	while (!vez__cas(&m->word_, &seen, seen | ARRIVED | VEZ__LOCKED, acq_rel))
-		;
-	if (!(seen & VEZ__LOCKED))
-		vez__monitor_leave(m, &vez__user_ops);
+	do
+		r->place_[0] = latest_of(seen);
+	while (!vez__cas(&m->word_, &seen, (uintptr_t)r | (seen & LOCK_BITS) | VEZ__LOCKED, acq_rel));
+	if (seen & VEZ__LOCKED)
+		return;
+	m->ran_ = 0;
+	vez__monitor_leave(m, &vez__user_ops);
 }
 
 /* Inside, which is left: 0, it has run; EINPROGRESS; ECANCELED. */
 static int file(vez_monitor_t *m, vez_request_t *r)
 {
 	int rc = run_at_once(m, r);
+	if (rc == EBUSY && !vez__async_waits(r))
+		rc = ETIMEDOUT;
 	if (rc == EBUSY && !vez__request_prepare(m, &m->calls_, r, &vez__user_ops))
 		rc = ECANCELED;
 	if (rc == EBUSY) {
@@ -223,12 +233,19 @@ static int file(vez_monitor_t *m, vez_request_t *r)
  * mutex (mutex.c). */
 static inline bool try_enter_for_a_while(vez_monitor_t *m)
 {
-	bool in = try_enter(m);
-	for (unsigned pauses = FIRST_PAUSES; !in && pauses <= MOST_PAUSES && vez__spin_budget(VEZ__SPIN_LOCK) > 0; pauses *= 2) {
+	if (VEZ__LIKELY(try_enter(m)))
+		return true;
+	unsigned budget = vez__spin_budget(VEZ__SPIN_MUTEX);
+	unsigned spun = 0;
+	bool in = false;
+	for (unsigned pauses = FIRST_PAUSES; !in && spun < budget; pauses *= 2) {
 		for (unsigned i = 0; i < pauses; i++)
 			vez__pause();
+		spun += pauses;
 		in = try_enter(m);
 	}
+	if (budget > 0)
+		vez__spin_learn(VEZ__SPIN_MUTEX, spun, in);
 	return in;
 }
 
@@ -250,7 +267,7 @@ static inline void leave_fast(vez_monitor_t *m)
 /* Inside: runs the body, if no other call waits and it may run; and leaves. */
 static inline bool run_alone(vez_monitor_t *m, uint32_t me, guard_fn *guard, body_fn *body, void *arg)
 {
-	if ((vez__load(&m->word_, relaxed) & ARRIVED) || m->queued_ > 0)
+	if (have_arrived(vez__load(&m->word_, relaxed)) || m->queued_ > 0)
 		return false;
 	vez__store(&m->owner_, me, relaxed);
 	bool runs = !guard || guard(arg);
@@ -262,17 +279,24 @@ static inline bool run_alone(vez_monitor_t *m, uint32_t me, guard_fn *guard, bod
 	return runs;
 }
 
-/* One attempt. */
+/* One attempt, after the calls that are there already. */
 static int attempt(vez_monitor_t *m, vez_request_t *r, bool entered)
 {
-	int rc;
 	if (!entered)
 		vez__monitor_enter(m);
-	do
-		rc = run_at_once(m, r);
-	while (rc == EBUSY && m->ran_ >= vez__call_batch);
+	gather(m);
+	for (size_t before = vez_room_length(&m->calls_); before > 0; before--) {
+		m->ran_ = 0;
+		if (!serve(m, vez__load(&m->word_, relaxed)))
+			break;
+	}
+	vez__monitor_own(m, true);
+	bool runs = may_run(r);
+	if (runs)
+		run(r);
+	vez__monitor_own(m, false);
 	vez__monitor_leave(m, &vez__user_ops);
-	return vez__no_time_left(rc);
+	return runs ? 0 : ETIMEDOUT;
 }
 
 int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
@@ -286,14 +310,15 @@ int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*bod
 		return EDEADLK;
 	if (cancel && vez_cancel_fired(cancel))
 		return ECANCELED;
+	vez__hold(); /* what bodies complete is called when the monitor has been left */
 	bool entered = try_enter_for_a_while(m);
-	if (VEZ__LIKELY(entered) && run_alone(m, me, guard, body, arg))
-		return 0;
-	vez__request_mine(&r, 0, cancel);
-	set_call(&r, guard, body, arg);
-	if (vez__deadline_passed(deadline))
-		return attempt(m, &r, entered);
-	int rc = submit(m, &r, entered);
+	int rc = 0;
+	if (VEZ__UNLIKELY(!entered) || !run_alone(m, me, guard, body, arg)) {
+		vez__request_mine(&r, 0, cancel);
+		set_call(&r, guard, body, arg);
+		rc = vez__deadline_passed(deadline) ? attempt(m, &r, entered) : submit(m, &r, entered);
+	}
+	vez__let_go();
 	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
 }
 
@@ -311,8 +336,11 @@ int vez_monitor_call_async(vez_monitor_t *m, bool (*guard)(void *arg), void (*bo
 		rc = EINVAL;
 	else if (is_inside(m))
 		rc = EDEADLK;
-	if (rc == 0)
+	if (rc == 0) {
+		vez__hold();
 		rc = submit(m, r, try_enter(m));
+		vez__let_go();
+	}
 	return vez__async_end(r, rc);
 }
 

@@ -149,8 +149,8 @@ static vez_monitor_t kin = VEZ_MONITOR_INITIALIZER(NULL);
 static vez_room_t detaching = VEZ_ROOM_INITIALIZER;
 static struct vez__agenda due;
 
-/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is looked at.
- * */
+/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is looked
+ * at. */
 struct run {
 	struct run *next;
 	const vez_cancel_hook_t *hook;
@@ -268,6 +268,10 @@ static void fire_and_exit(vez_cancel_t *c)
 {
 	struct cds_list_head *link, *next;
 	struct fire fire;
+	if (vez_cancel_fired(c)) {
+		vez__exit_holding(&kin);
+		return;
+	}
 	CDS_INIT_LIST_HEAD(&fire.waits);
 	CDS_INIT_LIST_HEAD(&fire.hooks);
 	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
@@ -501,8 +505,8 @@ void vez_cancel_init(vez_cancel_t *c)
 
 /* ---- fork ---- */
 
-/* The child has one thread: who waited for a hook, or ran one, is not there, and kin must not be left to one of them.
- * */
+/* The child has one thread: who waited for a hook, or ran one, is not there, and kin must not be left to one of
+ * them. */
 static void in_child(void)
 {
 	uint64_t self = vez__self();

@@ -8,7 +8,8 @@
  *           place_[0]  link in the stacks and lists below
  *  mine, of each thread
  *           holding    how many locks it holds (or is about to) that completing needs: of tokens, of the alarm clock,
- *                      of the shards, of completion lists and selects; and whether it works on queue
+ *                      of the shards, of completion lists and selects; whether it works on queue; and the users'
+ *                      monitors that it is inside of
  *           left       a stack: settled by a signal handler while holding > 0
  *           queue      functions still to be called, in order
  *           calling    one of them runs
@@ -20,8 +21,9 @@
  *  P2 a request's word says DONE exactly from the moment, inside its shard, when its run is entered there. From then on
  *     it is its owner's: only its address is used. A listed one is touched until it is in its list, and a member until
  *     its select knows; who may free it waits for that.
- *  P3 while holding, nothing is completed by this thread: a handler that interrupts it leaves what it settles. So no
- *     lock is asked for by a handler whose thread has it; what another thread has, that one lets go.
+ *  P3 while holding, nothing is completed by this thread: a handler that interrupts it, or a body that it runs inside a
+ *     monitor, leaves what it settles. So no lock is asked for by a thread that has it, and no function is called with
+ *     one held; what another thread has, that one lets go.
  *  P4 the shards, and with them everything else here, are innermost but for the lists' and selects' own monitors.
  * Ordering
  *  r is the completer's by the leaving exchange of the monitor in which it was settled. DONE is released and pairs with
@@ -217,7 +219,7 @@ static void leave(vez_request_t *latest)
 
 void vez__complete(vez_request_t *latest)
 {
-	if (vez__load(&mine.holding, relaxed) > 0)
+	if (mine.holding > 0)
 		leave(latest);
 	else
 		complete(latest);
@@ -225,13 +227,16 @@ void vez__complete(vez_request_t *latest)
 
 void vez__hold(void)
 {
-	vez__fetch_add(&mine.holding, 1, acq_rel);
+	mine.holding++;
+	vez__order_for_handlers();
 }
 
 void vez__let_go(void)
 {
-	if (vez__fetch_add(&mine.holding, UINT32_MAX, acq_rel) > 1)
+	vez__order_for_handlers();
+	if (--mine.holding > 0)
 		return;
+	vez__order_for_handlers();
 	while (VEZ__UNLIKELY(vez__load(&mine.left, relaxed) != NULL))
 		complete(vez__exchange(&mine.left, NULL, acq_rel));
 }

@@ -14,13 +14,13 @@ void vez__complete(vez_request_t *latest);
 /* Takes r off its token's list and off the alarm clock. */
 void vez__forget_limits(vez_request_t *r);
 
-/* While this thread holds a lock that completing needs, a signal handler of it must not complete: what it settles is
- * left, and completed when the last hold is let go. */
+/* While this thread holds a lock that completing needs, or is inside a user's monitor, nothing is completed: what it
+ * settles, also in a signal handler, is left, and completed when the last hold is let go. */
 void vez__hold(void);
 void vez__let_go(void);
 
-/* The same around a monitor that completing enters; and a wait inside it, which leaves both, with what as its pointer.
- * */
+/* The same around a monitor that completing enters; and a wait inside it, which leaves both, with what as its
+ * pointer. */
 void vez__enter_holding(vez_monitor_t *m);
 void vez__exit_holding(vez_monitor_t *m);
 int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, vez_deadline_t deadline, vez_cancel_t *cancel);

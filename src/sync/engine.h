@@ -85,8 +85,8 @@ int vez__async_begin(vez_request_t *r);
 /* Ends it with this code, which is the request's result unless it is EINPROGRESS; returns what the call returns. */
 int vez__async_end(vez_request_t *r, int rc);
 
-/* Whether what cannot be had on the fast path is to be filed. False: its deadline has passed, so one attempt decides.
- * */
+/* Whether what cannot be had on the fast path is to be filed. False: its deadline has passed, so one attempt
+ * decides. */
 bool vez__async_waits(const vez_request_t *r);
 
 /* What an attempt comes to when there is no time left. */
@@ -114,10 +114,10 @@ void vez__request_insert(vez_request_t *r);
 /* The same, last, whatever its key says. */
 void vez__request_insert_last(vez_request_t *r);
 
-/* The same in two steps, where a request arrives from outside: it becomes one of this room before it is pushed; it is put
- * there, last, with its limits, inside. False: its token is fired, and it is settled. */
+/* The same in two steps, where a request arrives from outside: it becomes one of this room before it is pushed; it is
+ * put there, last, with its limits, inside; or settled, if its token is fired. */
 void vez__request_arrive(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops);
-bool vez__request_gather(vez_monitor_t *m, vez_request_t *r);
+void vez__request_gather(vez_monitor_t *m, vez_request_t *r);
 
 /* Inside, after insertion: serves, if r must not be left to who leaves (vez__request_must_queue), and ends it if its
  * deadline has passed. EINPROGRESS, or the result that r has got already. */

@@ -78,8 +78,8 @@ static uint64_t with_held_set(uint64_t word)
 
 /* ---- inside ---- */
 
-/* Carries out a set for the first. Where that is lost, AUTO, the set is carried out anew, as if it had not been there.
- * */
+/* Carries out a set for the first. Where that is lost, AUTO, the set is carried out anew, as if it had not been
+ * there. */
 static void let_first_through(vez_event_t *e)
 {
 	uint64_t seen = vez__load(&e->monitor_.word_, relaxed);

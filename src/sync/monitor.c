@@ -6,7 +6,7 @@
  *  monitor  word_     bits 0-1 the lock (futex/lock.h), the rest its synchronizer's
  *           settled_  first and last of the requests settled since the monitor was entered; by the one inside
  *           poked_    the word of a request poked since then, if its thread slept; by the one inside
- *           calls_, arrivals_, owner_, ran_  of a user's: call.c
+ *           calls_, owner_, ran_  of a user's: call.c
  *           cohort_   the same as settled_ for requests that sleep as a cohort: a list in no order
  *           async_    the same for requests that no thread waits for: a stack, the latest first
  *           queued_   requests in its rooms; inside
@@ -24,7 +24,8 @@
  *                     is coming for it; FIRE_CAME, and has been here. Inside
  *                     ASYNC: no thread waits for it; MEMBER: it belongs to a wait-for-any; both constant while it
  *                     waits. FILING: the call that files this MEMBER is still inside; CLAIMED: it has won; LATE: its
- *                     deadline had passed when it was filed. Inside
+ *                     deadline had passed when it was filed; inside. ARRIVING: it comes to its room from outside, and
+ *                     is not yet there; set by who pushes it, cleared inside
  *           kind_     COHORT, if it sleeps with its monitor's cohort, whose word is arg_; how an asynchronous one
  *                     completes (completion.h); constant while it waits
  *           timer_    with a thread: when that is to look again by itself; by that thread. ASYNC: its deadline
@@ -39,14 +40,16 @@
  *  M3 the monitor is not destroyed while pins_ counts a request, and every thread that will enter it because of a
  *     request is counted by it: who sets COMING or FIRED first does so before SETTLED, so before the settler could
  *     count it out.
- *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
+ *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it, and where two members of
+ *     waits-for-any meet: select.c).
  *  M5 a MEMBER is granted only when it is CLAIMED: the first of its wait-for-any to be so (select.c). What is claimed
  *     is granted before the monitor is left.
  * Ordering
- *  vez__monitor_leave (release) pairs with vez_monitor_enter (acquire): all that is "by the one inside".
+ *  vez__monitor_leave (release) pairs with vez__monitor_enter (acquire): all that is "by the one inside".
  *  vez__word_publish (release) pairs with vez__word_wait in vez__request_await (acquire): result_, and what came
  *  before.
  *  SETTLED, COMING and FIRED need only their order on one word, which all exchanges have.
+ *  A room's monitor_ (release, acquire): its ops_, where a request comes from outside.
  * Progress and fairness
  *  Served by key, then by arrival. Every departure re-evaluates: who gives up serves before it leaves (serve, gave_up).
  *  A thread is woken once, when its call returns; but one that was poked may look in vain (VEZ_BARGING).
@@ -77,6 +80,7 @@
 #define FILING 128u
 #define CLAIMED 256u
 #define LATE 512u
+#define ARRIVING 1024u
 #define PATIENCE_NS 1000000
 
 static struct cds_list_head *queue_of(const vez_room_t *room)
@@ -139,10 +143,10 @@ static const struct vez__ops *ops_of(const vez_request_t *r)
 static void enter_room(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
 	r->room_ = room;
-	if (VEZ__LIKELY(vez__load(&room->monitor_, relaxed) == m))
+	if (VEZ__LIKELY(vez__load(&room->monitor_, acquire) == m))
 		return;
 	vez__store(&room->ops_, ops, relaxed);
-	vez__store(&room->monitor_, m, relaxed);
+	vez__store(&room->monitor_, m, release);
 }
 
 static bool is_late(const vez_request_t *r)
@@ -150,34 +154,40 @@ static bool is_late(const vez_request_t *r)
 	return vez__timer_is_set(&r->timer_) && vez__deadline_passed(vez__timer_at(&r->timer_));
 }
 
-/* From here on its limits apply. False: its token is fired. */
-static bool set_limits(vez_request_t *r)
+/* From here on its token's fire ends it. False: it is fired. */
+static bool enlist(vez_request_t *r)
 {
+	return !r->cancel_ || vez__cancel_enlist(r);
+}
+
+/* An asynchronous one: from here on its deadline ends it. */
+static void set_alarm(vez_request_t *r)
+{
+	if (!vez__timer_is_set(&r->timer_))
+		return;
 	if ((r->state_ & MEMBER) && is_late(r))
 		r->state_ |= LATE;
-	if (r->cancel_ && !vez__cancel_enlist(r))
-		return false;
-	if ((r->state_ & ASYNC) && vez__timer_is_set(&r->timer_))
-		vez__alarm_set(r);
-	return true;
+	vez__alarm_set(r);
 }
 
 bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
 	enter_room(m, room, r, ops);
-	if (r->state_ & ASYNC)
-		r->word_ = VEZ__ASYNC;
-	bool live = set_limits(r);
-	if (!live)
-		r->word_ = 0;
-	return live;
+	if (!enlist(r))
+		return false;
+	if (r->state_ & ASYNC) {
+		vez__fetch_or(&r->word_, VEZ__ASYNC, release);
+		set_alarm(r);
+	}
+	return true;
 }
 
 void vez__request_arrive(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
 	enter_room(m, room, r, ops);
+	r->state_ |= ARRIVING;
 	if (r->state_ & ASYNC)
-		r->word_ = VEZ__ASYNC;
+		vez__fetch_or(&r->word_, VEZ__ASYNC, release);
 }
 
 void vez__request_in_cohort(vez_monitor_t *m, vez_request_t *r)
@@ -240,15 +250,21 @@ void vez__request_insert_last(vez_request_t *r)
 	file_behind(queue_made(r->room_)->prev, r);
 }
 
-bool vez__request_gather(vez_monitor_t *m, vez_request_t *r)
+void vez__request_gather(vez_monitor_t *m, vez_request_t *r)
 {
-	bool live = set_limits(r);
+	bool live = enlist(r);
 	if (!live)
 		r->cancel_ = NULL;
+	if (r->state_ & ASYNC) {
+		if (live)
+			set_alarm(r);
+		else
+			vez__timer_to(&r->timer_, VEZ_FOREVER);
+	}
+	r->state_ &= ~ARRIVING;
 	insert_behind(queue_made(r->room_)->prev, r);
 	if (!live)
 		vez_monitor_settle(m, r, ECANCELED);
-	return live;
 }
 
 bool vez__request_settled(const vez_request_t *r)
@@ -309,7 +325,7 @@ static bool decide(vez_request_t *r, int result)
 
 int vez__async_begin(vez_request_t *r)
 {
-	r->word_ = 0;
+	vez__store(&r->word_, 0, relaxed);
 	r->state_ = ASYNC;
 	if (r->kind_ == VEZ__MEMBER) {
 		r->state_ |= MEMBER;
@@ -469,8 +485,8 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 		m->gave_up_(m, r->room_, r);
 }
 
-/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has to come.
- * */
+/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has to
+ * come. */
 static bool end_inside(vez_monitor_t *m, vez_request_t *r, int cause)
 {
 	bool ended = false;
@@ -574,16 +590,18 @@ void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 			continue;
 		if (VEZ__LIKELY(vez__monitor_owes_nothing(m))) {
 			if (vez__lock_leave(&m->word_, seen, seen))
-				return;
+				break;
 			continue;
 		}
 		struct owed owed = take_owed(m, (struct owed){ NULL, NULL, NULL, NULL });
 		if (vez__lock_leave(&m->word_, seen, seen)) {
 			pay(m, owed);
-			return;
+			break;
 		}
 		take_owed(m, owed);
 	}
+	if (ops && ops->gather)
+		vez__alarm_tell();
 }
 
 /* Inside: the request's thread looks whether it can go, and gives up if its limit has passed. */
@@ -617,7 +635,8 @@ static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 	return takes;
 }
 
-/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is completed after. */
+/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is completed after.
+ * */
 static void come_to(vez_monitor_t *m, const struct vez__ops *ops)
 {
 	vez__hold();
@@ -665,7 +684,10 @@ bool vez__request_end_claimed(vez_request_t *r, int cause)
 	vez_monitor_t *m = monitor_of(r);
 	const struct vez__ops *ops = ops_of(r);
 	come_to(m, ops);
-	bool ended = end_inside(m, r, cause);
+	bool here = !(r->state_ & ARRIVING);
+	bool ended = here && end_inside(m, r, cause);
+	if (!here)
+		vez__word_go_back(&r->word_);
 	vez__monitor_leave(m, ops);
 	vez__let_go();
 	return ended;
@@ -732,20 +754,16 @@ int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held)
 
 void vez_monitor_enter(vez_monitor_t *m)
 {
-	vez__monitor_enter(m);
+	vez__enter_holding(m);
 	vez__monitor_own(m, true);
-}
-
-/* The user's thread leaves: runs the calls that may run now. */
-static void leave(vez_monitor_t *m)
-{
-	vez__monitor_own(m, false);
-	vez__monitor_leave(m, &vez__user_ops);
+	m->ran_ = 0;
 }
 
 void vez_monitor_exit(vez_monitor_t *m)
 {
-	leave(m);
+	vez__monitor_own(m, false);
+	vez__monitor_leave(m, &vez__user_ops);
+	vez__let_go();
 }
 
 int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_deadline_t deadline,
@@ -757,7 +775,7 @@ int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_d
 		refused = ECANCELED;
 	if (!refused)
 		vez__request_insert(r);
-	leave(m);
+	vez_monitor_exit(m);
 	return refused ? refused : vez__request_await(r, deadline);
 }
 
@@ -772,6 +790,6 @@ int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 		vez__request_insert(r);
 		rc = vez__request_filed(m, r);
 	}
-	leave(m);
+	vez_monitor_exit(m);
 	return vez__async_end(r, rc);
 }

@@ -285,8 +285,8 @@ int vez_sched_leave(vez_sched_t *s)
 
 /* ---- the rest ---- */
 
-/* Inside: the word when there is a gap. Who is inside the resource will say when it leaves; if it has left, it is now.
- * */
+/* Inside: the word when there is a gap. Who is inside the resource will say when it leaves; if it has left, it is
+ * now. */
 static void begin_gaps(vez_sched_t *s)
 {
 	uint64_t before = vez__fetch_or(&s->monitor_.word_, GAP, relaxed);

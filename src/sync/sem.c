@@ -377,8 +377,8 @@ static VEZ__COLD int release_inside(vez_sem_t *s, uint64_t n)
 	return rc;
 }
 
-/* What a release does to the word besides adding its permits: enters, where somebody waits and nobody will see to it.
- * */
+/* What a release does to the word besides adding its permits: enters, where somebody waits and nobody will see to
+ * it. */
 static uint64_t entering(uint64_t seen)
 {
 	if (demand_in(seen) == 0 || (seen & VEZ__LOCKED))

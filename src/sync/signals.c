@@ -82,6 +82,7 @@ static void give_back(int signo)
 	if (!bound[signo].token)
 		return;
 	vez__sys_unhandle(signo, &bound[signo].before);
+	vez__fetch_and(&came[signo / 32], ~(UINT32_C(1) << signo % 32), relaxed);
 	bind(signo, NULL);
 }
 

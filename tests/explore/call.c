@@ -328,3 +328,42 @@ static void call_unmap(void)
 }
 
 X_SCENARIO(call_and_unmap, .setup = make, .thread = { call_unmap, call_unmap });
+
+/* Who is let go by a body may take the monitor away, while the pusher of that call is still on its way. */
+static void let_go_and_unmap(vez_request_t *request, int result, void *arg)
+{
+	(void)request;
+	(void)arg;
+	x_assert(result == 0);
+	if (vez__fetch_add(&calls, 1, acq_rel) == 1)
+		x_dead(&m, sizeof m);
+}
+
+static vez_request_t each[2];
+
+static void make_two_async(void)
+{
+	make();
+	for (int i = 0; i < 2; i++)
+		vez_request_init(&each[i], let_go_and_unmap, NULL);
+}
+
+static void call_async_at(int i)
+{
+	int filed = vez_monitor_call_async(&m, NULL, increment, NULL, &each[i]);
+	x_assert(filed == 0 || filed == EINPROGRESS);
+	if (filed == 0)
+		let_go_and_unmap(&each[i], 0, NULL);
+}
+
+static void call_first(void)
+{
+	call_async_at(0);
+}
+
+static void call_second(void)
+{
+	call_async_at(1);
+}
+
+X_SCENARIO(call_async_unmap, .setup = make_two_async, .thread = { call_first, call_second });
