@@ -705,7 +705,7 @@ Test(barrier, BAR_22_decided_while_they_were_coming_in)
 		waiter_start(&w[1]);
 		waiter_await_parked(&w[0]);
 		waiter_await_parked(&w[1]);
-		vez_monitor_enter(&act.barrier.monitor_);
+		vez__monitor_enter(&act.barrier.monitor_);
 		inject_clock(NOON + 200);
 		thread_kick(&w[0].thread);
 		waiter_await_locked_out(&w[0]);
@@ -717,7 +717,7 @@ Test(barrier, BAR_22_decided_while_they_were_coming_in)
 		thread_freeze(&f.thread);
 		waiter_run(&w[2]);
 		waiter_await_locked_out(&w[2]);
-		vez_monitor_exit(&act.barrier.monitor_);
+		vez__monitor_exit(&act.barrier.monitor_);
 		gate_await(&act.gate, 1);
 		bool late = v->fault == FAULT_EINTR || v->fault == FAULT_LATE;
 		if (!late) {

@@ -615,7 +615,7 @@ Test(mutex, D01_who_overtakes_does_not_lose_the_one_who_was_told)
 static void looked_in_vain(struct locker *a)
 {
 	lock_await_parked(a);
-	vez_monitor_enter(&a->mutex->monitor_);
+	vez__monitor_enter(&a->mutex->monitor_);
 	const struct vez__ops *ops = ops_of(a->mutex);
 	vez_monitor_t *m = &a->mutex->monitor_;
 	EXPECT(!(LOAD(&m->word_) & (UINT64_C(1) << 34)));

@@ -489,16 +489,16 @@ Test(queue, QUE_05_refused_without_entering)
 		struct ints i;
 		int item = NOTHING;
 		make(&i, capacity);
-		vez_monitor_enter(&i.q.monitor_);
+		vez__monitor_enter(&i.q.monitor_);
 		EXPECT_EQ(taken(&i), -EBUSY);
 		EXPECT_EQ(vez_queue_take_until(&i.q, &item, VEZ_NOW, NULL), ETIMEDOUT);
-		vez_monitor_exit(&i.q.monitor_);
+		vez__monitor_exit(&i.q.monitor_);
 		fill(&i, 0, capacity);
-		vez_monitor_enter(&i.q.monitor_);
+		vez__monitor_enter(&i.q.monitor_);
 		EXPECT_EQ(put(&i, 9), EBUSY);
 		EXPECT_EQ(vez_queue_put_until(&i.q, &item, 0, NULL), ETIMEDOUT);
 		expect_state(&i, capacity, 0, 0);
-		vez_monitor_exit(&i.q.monitor_);
+		vez__monitor_exit(&i.q.monitor_);
 		EXPECT_EQ(vez_queue_destroy(&i.q), 0);
 	}
 }
@@ -511,11 +511,11 @@ Test(queue, QUE_31_that_somebody_is_inside_is_no_refusal)
 	make(&i, 1);
 	fill(&i, 6, 1);
 	struct worker w = { .on = &i };
-	vez_monitor_enter(&i.q.monitor_);
+	vez__monitor_enter(&i.q.monitor_);
 	thread_start(&w.thread, try_to_take, &w);
 	UNTIL(thread_futex(&w.thread) - (uintptr_t)&i < sizeof i)
 		;
-	vez_monitor_exit(&i.q.monitor_);
+	vez__monitor_exit(&i.q.monitor_);
 	thread_join(&w.thread);
 	EXPECT_EQ(w.items, 6);
 	expect_over(&i);

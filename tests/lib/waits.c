@@ -504,7 +504,7 @@ void check_destroy_waits_for_who_comes_in(const struct waitable *on)
 		w.deadline = NOON + 1000;
 		waiter_start(&w);
 		waiter_await_parked(&w);
-		vez_monitor_enter(o);
+		vez__monitor_enter(o);
 		inject_clock(NOON + 5000);
 		thread_kick(&w.thread);
 		waiter_await_locked_out(&w);
@@ -515,7 +515,7 @@ void check_destroy_waits_for_who_comes_in(const struct waitable *on)
 		thread_start(&p.thread, let_go_and_stop, &p);
 		UNTIL(thread_done(&p.thread) || thread_futex(&p.thread) - (uintptr_t)o < on->size)
 			;
-		vez_monitor_exit(o);
+		vez__monitor_exit(o);
 		thread_join(&p.thread);
 		EXPECT_EQ(p.rc, 0);
 		EXPECT_EQ(on->waiters(o), 0);
