@@ -11,6 +11,7 @@
 #include <string.h>
 #include <vez.h>
 
+#include "sync/engine.h"
 #include "thread.h"
 #include "variant.h"
 #include "waits.h"
