@@ -2,10 +2,9 @@
 /*
  * Wait-for-any: exactly one member is acquired, and the others are left as if they had never asked.
  *
- * Seen to fail, each against a library broken so: vez__select_claim that always says true (exactly one, two that are free);
- * vez__request_drop that keeps the claim (a loser met by a release); settle that ignores a lost claim (event, queue);
- * withdraw_all_but that stops at the first (thousand members); decide that claims for ECANCELED (cancelled member);
- * meet_first without vez__select_same (never meet); claim_both that leaves TAKING (crosswise).
+ * Seen to fail: vez__select_claim that always says true (one is taken, a thousand members, same object, meeting, a user's);
+ * vez__request_drop that takes nothing back (one is taken, a thousand members); meet_first without vez__select_same (it
+ * hangs).
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +29,10 @@ struct objects {
 	int one, in, out;
 };
 
-enum kind { FIFO, BARGING, HOARE_RD, HOARE_WR, IN_ORDER_RD, IN_ORDER_WR, READERS_WR, LATCH, MANUAL, AUTO, TAKE, PUT, MEET, GROUP, KINDS };
+enum kind {
+	FIFO, BARGING, HOARE_RD, HOARE_WR, IN_ORDER_RD, IN_ORDER_WR, READERS_WR, LATCH, MANUAL, AUTO, TAKE, PUT, MEET, GROUP,
+	KINDS,
+};
 
 static void make(struct objects *o)
 {

@@ -192,8 +192,8 @@ static void start_timer(bool on)
 	setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/* Seen to fail: with a lost member that is granted all the same (permits, items), with a function that is called for a
- * request that was granted at once, and (it hangs) with a handler that completes while its thread holds. */
+/* Seen to fail: with a lost member that is granted all the same, and (they hang) with members of one wait that meet and
+ * with a wait that leaves some of them queued. */
 static void load_test(const struct test *t)
 {
 	struct crew crew = { 0 };
