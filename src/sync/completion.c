@@ -227,6 +227,7 @@ void vez__complete(vez_request_t *latest)
 
 void vez__hold(void)
 {
+	vez__order_for_handlers();
 	mine.holding++;
 	vez__order_for_handlers();
 }

@@ -54,7 +54,8 @@ bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const stru
 void x__pause(void);
 #define vez__pause() x__pause()
 
-/* Handlers run between steps only. */
-#define vez__order_for_handlers() ((void)0)
+/* A handler may run here. */
+void x__handlers(void);
+#define vez__order_for_handlers() x__handlers()
 
 #endif

@@ -343,6 +343,13 @@ static bool is_local(const void *p)
 	return true;
 }
 
+void x__handlers(void)
+{
+	ENTER();
+	if (self->signal_due)
+		point();
+}
+
 /* What self sees: its own delayed stores come first. */
 uint64_t read_word(const void *p, unsigned size)
 {
