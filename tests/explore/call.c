@@ -367,3 +367,28 @@ static void call_second(void)
 }
 
 X_SCENARIO(call_async_unmap, .setup = make_two_async, .thread = { call_first, call_second });
+
+/* Somebody else cancels while the call is being pushed. */
+static void cancel(void)
+{
+	int canceled = vez_request_cancel(&r);
+	x_assert(canceled == 0 || canceled == EALREADY);
+	rc[1] = canceled;
+}
+
+static void call_and_wait(void)
+{
+	int filed = vez_monitor_call_async(&m, NULL, increment, NULL, &r);
+	x_assert(filed == 0 || filed == EINPROGRESS);
+	x_assert(vez_request_wait(&r, VEZ_FOREVER, NULL) == 0);
+	rc[0] = vez_request_result(&r);
+}
+
+static void ran_unless_cancelled(void)
+{
+	x_assert(rc[1] != 0 || rc[0] == ECANCELED);
+	ran_or_not();
+}
+
+X_SCENARIO(call_async_cancel_arriving, .setup = make_async_plain, .thread = { call_and_wait, call_tell, cancel },
+	   .check = ran_unless_cancelled);

@@ -227,6 +227,15 @@ static void check_races(const struct cell *c, uintptr_t address, uint8_t bytes, 
 	}
 }
 
+/* A cell has room for two words: what is written to the one says nothing of what the other releases. */
+static bool overlaps(uint64_t bits, uint8_t bytes)
+{
+	for (unsigned i = 0; i < 8; i++)
+		if ((bytes >> i & 1) && (bits >> 8 * i & 0xff))
+			return true;
+	return false;
+}
+
 static void touch_cell(uintptr_t address, uint8_t bytes, enum access kind, struct place at)
 {
 	struct cell *c = cell_at(address);
@@ -246,7 +255,7 @@ static void touch_cell(uintptr_t address, uint8_t bytes, enum access kind, struc
 	l->clock = self->clock[SELF];
 	l->bytes |= bytes;
 	l->at = at;
-	if (kind == PLAIN_WRITE) {
+	if (kind == PLAIN_WRITE && overlaps(c->atomic, bytes)) {
 		memset(c->released, 0, sizeof c->released);
 		if (c->mark)
 			mark_cell(c);
