@@ -2,7 +2,7 @@
 # The schedule explorer: the library, the scenarios and the engine in one program. README.md here says how it works.
 
 EXPLORE := $(B)/tests/explore
-EXPLORE_SHORT := --quick
+EXPLORE_SHORT := --quick --jobs=$(shell nproc)
 
 # The compiler reports every plain access as it does for ThreadSanitizer, to functions of the engine. Addresses are
 # fixed so that a replay is the same in every run.
