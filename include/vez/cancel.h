@@ -16,7 +16,8 @@
  * a vez_cancel_fired that says true.
  * A token can have children, which fire with it, and hooks: functions that a firing calls. A fire first ends every
  * wait, of the token and of its descendants, and then runs their hooks on the firing thread, the oldest of each token
- * first, with no vez lock held.
+ * first, with no vez lock held; a hook that fires another token runs that one's hooks before it returns, on the same
+ * stack.
  * A token can also fire by itself, at a moment (vez_cancel_fire_at) or when a signal comes (vez_cancel_on_signal): the
  * library's own thread fires it then.
  * Lifetime: a token must outlive every wait and every request that names it. It may be destroyed as soon as those have
@@ -74,8 +75,8 @@ int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent);
  * children become its parent's; a moment and signals that were to fire it will not. */
 int vez_cancel_destroy(vez_cancel_t *c);
 
-/* Fires the token: ends every wait that names it. Firing a fired token does nothing, and does not wait for the fire
- * that is under way. Any thread. */
+/* Fires the token: ends every wait that names it; and so all its descendants, also one that was cleared while its
+ * parent stayed fired. Firing a fired token does nothing, and does not wait for the fire that is under way. Any thread. */
 void vez_cancel_fire(vez_cancel_t *c);
 
 /* Whether it is fired. Any thread, signal handlers included. */

@@ -108,7 +108,7 @@ int vez_request_cancel(vez_request_t *r);
  * EINVAL: it was never queued. EDEADLK: called from inside its own function. Any number of threads. */
 int vez_request_wait(vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* EINPROGRESS while it is queued, then its result. */
+/* EINPROGRESS until it has completed (also before it is queued), then its result. */
 int vez_request_result(const vez_request_t *r);
 
 /* ---- a list of completions: what has completed, in order, for one consumer ---- */

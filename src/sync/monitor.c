@@ -353,7 +353,7 @@ int vez__async_end(vez_request_t *r, int rc)
 	bool member = r->state_ & MEMBER;
 	if (vez__load(&r->word_, relaxed) & VEZ__ASYNC)
 		vez__forget_limits(r);
-	vez__store(&r->word_, VEZ__ASYNC | VEZ__DONE, release);
+	vez__store(&r->word_, VEZ__DONE, release);
 	if (member)
 		vez__select_decided(r);
 	return rc;
@@ -440,7 +440,7 @@ static bool settle_unfiled(vez_monitor_t *m, vez_request_t *r, int result)
 	int refused = vez__async_begin(r);
 	bool won = decide(r, refused ? refused : result) && !refused;
 	vez_request_set_limits(r, VEZ_FOREVER, NULL);
-	vez__store(&r->word_, VEZ__ASYNC | VEZ__DONE, release);
+	vez__store(&r->word_, VEZ__DONE, release);
 	if (r->state_ & MEMBER) {
 		m->pins_++;
 		complete(m, r);
