@@ -88,8 +88,8 @@ void vez_request_init_completions(vez_request_t *r, struct vez_completions *l);
 /* The request's place in a room: smallest key first, first come first served among equals. */
 void vez_request_set_key(vez_request_t *r, int64_t key);
 
-/* Two words for arguments and results. The X_async calls use them for their own arguments; otherwise vez never reads
- * them. */
+/* Two words for arguments and results. The X_async calls use them for their own arguments; otherwise vez never
+ * reads them. */
 void vez_request_set_value(vez_request_t *r, void *ptr, uint64_t word);
 void *vez_request_ptr(const vez_request_t *r);
 uint64_t vez_request_word(const vez_request_t *r);

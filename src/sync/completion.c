@@ -291,8 +291,8 @@ int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, vez_deadli
 
 /* ---- waiting for it ---- */
 
-/* Inside its shard. 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or its run) ends; EINVAL:
- * never; EDEADLK: not while this waits. */
+/* Inside its shard. 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or its run) ends;
+ * EINVAL: never; EDEADLK: not while this waits. */
 static int status(const struct shard *s, vez_request_t *r, void **on)
 {
 	uint32_t seen = vez__load(&r->word_, acquire);

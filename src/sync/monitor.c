@@ -47,8 +47,7 @@
  * Ordering
  *  vez__monitor_leave (release) pairs with vez__monitor_enter (acquire): all that is "by the one inside".
  *  vez__word_publish (release) pairs with vez__word_wait in vez__request_await (acquire): result_, and what came
- *  before.
- *  SETTLED, COMING and FIRED need only their order on one word, which all exchanges have.
+ *  before. SETTLED, COMING and FIRED need only their order on one word, which all exchanges have.
  *  A room's monitor_ (release, acquire): its ops_, where a request comes from outside.
  * Progress and fairness
  *  Served by key, then by arrival. Every departure re-evaluates: who gives up serves before it leaves (serve, gave_up).
@@ -485,8 +484,8 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 		m->gave_up_(m, r->room_, r);
 }
 
-/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has to
- * come. */
+/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has
+ * to come. */
 static bool end_inside(vez_monitor_t *m, vez_request_t *r, int cause)
 {
 	bool ended = false;
@@ -635,8 +634,8 @@ static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 	return takes;
 }
 
-/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is completed after.
- * */
+/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is
+ * completed after. */
 static void come_to(vez_monitor_t *m, const struct vez__ops *ops)
 {
 	vez__hold();
