@@ -820,12 +820,11 @@ struct had {
 	struct thread other;
 };
 
-static void signal_all(void *arg)
+static void wait_for_signal(void *arg)
 {
 	struct had *h = arg;
-	UNTIL(vez_cond_waiters(&h->cond) == 1);
 	vez_mutex_lock(&h->mutex);
-	vez_cond_broadcast(&h->cond);
+	EXPECT_EQ(vez_cond_wait(&h->cond, &h->mutex), 0);
 	vez_mutex_unlock(&h->mutex);
 }
 
@@ -834,9 +833,15 @@ static void wait_on_cond(struct had *h)
 	vez_mutex_lock(&h->mutex);
 	EXPECT_EQ(vez_cond_wait_until(&h->cond, &h->mutex, VEZ_NOW, NULL), ETIMEDOUT);
 	EXPECT_EQ(vez_cond_wait_until(&h->cond, &h->mutex, vez_after_us(50), NULL), ETIMEDOUT);
+	vez_mutex_unlock(&h->mutex);
+}
+
+static void signal_cond(struct had *h)
+{
+	thread_start(&h->other, wait_for_signal, h);
+	UNTIL(vez_cond_waiters(&h->cond) == 1);
+	vez_mutex_lock(&h->mutex);
 	vez_cond_signal(&h->cond);
-	thread_start(&h->other, signal_all, h);
-	EXPECT_EQ(vez_cond_wait(&h->cond, &h->mutex), 0);
 	vez_mutex_unlock(&h->mutex);
 	thread_join(&h->other);
 }
@@ -955,8 +960,8 @@ static void fire_token(struct had *h)
 Test(request, ALL_completes_whatever_its_thread_has_done)
 {
 	static void (*const all[])(struct had *) = {
-		wait_on_mutex, wait_on_cond, wait_on_sem, wait_on_rwlock, wait_on_barrier, wait_on_latch, wait_on_event,
-		wait_on_queue, wait_on_group, wait_on_sched, call_once, wait_on_monitor, fire_token,
+		wait_on_mutex, wait_on_cond, signal_cond, wait_on_sem, wait_on_rwlock, wait_on_barrier, wait_on_latch,
+		wait_on_event, wait_on_queue, wait_on_group, wait_on_sched, call_once, wait_on_monitor, fire_token,
 	};
 	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
 		struct had h;
