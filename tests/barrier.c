@@ -161,7 +161,7 @@ Test(barrier, ALL_10_fork)
 	check_fork(barrier);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(barrier, K01_who_waits_on_one_processor_costs_nothing)
 {
 	check_no_cost_on_one_cpu(barrier);

@@ -1201,7 +1201,7 @@ static void notify_all(void *arg, unsigned all)
 	unlock(&p->mutex);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(cond, K01_who_waits_on_one_processor_costs_nothing)
 {
 	static const struct billable wait = { wait_whole, waiters, notify_all };

@@ -206,7 +206,7 @@ Test(event, ALL_10_fork)
 		check_fork(on);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(event, K01_who_waits_on_one_processor_costs_nothing)
 {
 	EACH_KIND(on)

@@ -1270,7 +1270,7 @@ static void unlock_once(void *m, unsigned all)
 	EXPECT_EQ(vez_mutex_unlock(m), 0);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(mutex, K01_who_waits_on_one_processor_costs_nothing)
 {
 	static const struct billable lock = { lock_and_unlock, waiters, unlock_once };

@@ -1713,7 +1713,7 @@ static void release_all(void *s, unsigned all)
 	EXPECT_EQ(vez_sem_release(s, all), 0);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(sem, K01_who_waits_on_one_processor_costs_nothing)
 {
 	static const struct billable acquire = { acquire_one, waiters, release_all };
