@@ -18,18 +18,13 @@
 #include "acquire.h"
 #include "bill.h"
 #include "guard.h"
+#include "sanitizer.h"
 #include "sync/engine.h"
 
 static void with_requests(void)
 {
 	variant_async = true;
 }
-
-#ifdef __SANITIZE_ADDRESS__
-#define UNDER_ASAN 1
-#else
-#define UNDER_ASAN 0
-#endif
 
 TestSuite(sem, .timeout = 120, .init = with_requests);
 
@@ -1771,14 +1766,13 @@ static int in_child(vez_sem_t *inherited)
 		return 1;
 	if (vez_sem_init(&fresh, 0, 0, 0) != 0)
 		return 2;
-	/* The address sanitizer may have been forked inside a lock of its own: it makes no thread then. */
-	if (!UNDER_ASAN)
+	if (THREADS_IN_CHILD)
 		thread_start(&t, release_one, &fresh);
 	else
 		vez_sem_release(&fresh, 1);
 	if (vez_sem_acquire_until(&fresh, 1, vez_after_ms(10000), vez_cancel_self()) != 0)
 		return 3;
-	if (!UNDER_ASAN)
+	if (THREADS_IN_CHILD)
 		thread_join(&t);
 	return vez_sem_destroy(&fresh) == 0 && vez_sem_destroy(inherited) == 0 ? 0 : 4;
 }

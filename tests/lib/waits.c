@@ -12,6 +12,7 @@
 
 #include "bill.h"
 #include "guard.h"
+#include "sanitizer.h"
 #include "sync/engine.h"
 
 #define UNTOUCHED 12345
@@ -540,6 +541,10 @@ static int in_child(const struct waitable *on, void *inherited)
 {
 	struct waiter w = WAITER(on, inherited, TOKEN_FAR);
 	on->make(inherited);
+	if (!THREADS_IN_CHILD) {
+		int rc = on->wait_until(inherited, NULL, vez_after_ms(1), NULL);
+		return rc == ETIMEDOUT && on->destroy(inherited) == 0 ? 0 : 3;
+	}
 	waiter_start(&w);
 	if (on->let_go(inherited) != 0)
 		return 1;
