@@ -189,7 +189,8 @@ X_SCENARIO(call_batch, .setup = make_batch_1, .thread = { call_increment, call_i
 	   .check = counted_3);
 X_SCENARIO(call_batch_twice, .setup = make_batch_1, .thread = { call_increment_twice, call_increment_twice },
 	   .check = counted_4);
-X_SCENARIO(call_batch_guard, .setup = make_batch_1, .thread = { call_when_told, call_increment, call_tell }, .check = left);
+X_SCENARIO(call_batch_guard, .setup = make_batch_1, .thread = { call_when_told, call_increment, call_tell },
+	   .check = left);
 
 /* Limits: a call that gives up has not run and never will; one that has run returns 0. */
 static void call_soon(void)
@@ -276,7 +277,8 @@ static void completed(void)
 }
 
 X_SCENARIO(call_async_guard, .setup = make_async, .thread = { call_async, call_tell }, .check = completed);
-X_SCENARIO(call_async_busy, .setup = make_async, .thread = { call_async, call_tell, enter_and_tell }, .check = completed);
+X_SCENARIO(call_async_busy, .setup = make_async, .thread = { call_async, call_tell, enter_and_tell },
+	   .check = completed);
 
 static void make_async_token(void)
 {
