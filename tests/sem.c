@@ -644,7 +644,7 @@ Test(sem, ALL_try_and_expired_limits_are_served_by_their_key)
 	}
 }
 
-/* Seen to fail: withdraw that leaves BEHIND as it was. */
+/* Seen to fail: take_back that leaves BEHIND as it was. */
 Test(sem, ALL_a_head_that_leaves_changes_whom_try_may_pass)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -1221,7 +1221,7 @@ Test(sem, A10_cancelled_and_then_released_before_it_ran)
 	}
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(sem, C04_granted_after_its_deadline_passed_but_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
