@@ -380,8 +380,8 @@ static int pair_destroy(void *obj)
 	return rc ? rc : vez_object_destroy(&p->gone);
 }
 
-/* Seen to fail, under the address and the thread sanitizer: with exit_monitors asking an object for the next one when it
- * has left that. */
+/* Seen to fail, under the address and the thread sanitizer: with exit_monitors asking an object for the next one when
+ * it has left that. */
 static void destroy_test(const struct test *t)
 {
 	static const struct life life = { sizeof(struct pair), pair_make, pair_wait, pair_waiters, pair_let_go,
