@@ -455,8 +455,8 @@ Test(event, F02_who_gives_up_takes_no_set_along)
 	}
 }
 
-/* Seen to fail: withdraw that gives up although the set was decided; one that takes itself off the count before it
- * serves. */
+/* Seen to fail: withdraw that gives up although the set was decided; one that takes itself off the count before
+ * it serves. */
 Test(event, C04_set_between_its_deadline_and_its_leaving)
 {
 	EACH_KIND(on) EACH_WAIT(v, WITH_DEADLINE) {
@@ -507,8 +507,8 @@ Test(event, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 	}
 }
 
-/* Seen to fail: take that does not look at LOCKED: a wait then returns while the set that lets others go is still
- * inside. */
+/* Seen to fail: take that does not look at LOCKED: a wait then returns while the set that lets others go is
+ * still inside. */
 Test(event, A06_a_wait_returns_when_the_set_has_left)
 {
 	EACH_KIND(on) EACH_WAIT(v, ALL) {

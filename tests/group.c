@@ -398,8 +398,8 @@ Test(group, C06_newcomers_of_the_running_group_queue_behind_another)
 	}
 }
 
-/* Seen to fail: serve that lets in the first few of the group only, those before the first of another; one that lets in
- * all. */
+/* Seen to fail: serve that lets in the first few of the group only, those before the first of another; one that lets
+ * in all. */
 Test(group, C02_C12_all_members_that_wait_enter_together)
 {
 	static const uint32_t ids[] = { B, C, B, A, B, C };
@@ -736,8 +736,8 @@ static void visit(void *arg)
 	}
 }
 
-/* Seen to fail: serve that counts the members before its exchange and settles those it then finds; admits that compares
- * nothing. */
+/* Seen to fail: serve that counts the members before its exchange and settles those it then finds; admits that
+ * compares nothing. */
 Test(group, ALL_04_a_crowd_of_three_groups)
 {
 	struct visitor v[CROWD];

@@ -4,8 +4,8 @@
  * them at any moment, whoever waits, gives up or is inside, and they wait for nobody.
  *
  * What makes them so is that they write nothing: the object lies on a page that cannot be written while they look. Each
- * object is held by the test's first thread, so that a wait on it blocks until that one lets go. A failure names the
- * kind.
+ * object is held by the test's first thread, so that a wait on it blocks until that one lets go. A failure names
+ * the kind.
  */
 #include <errno.h>
 #include <signal.h>

@@ -998,8 +998,8 @@ static void take_with_limits(void *arg)
 	}
 }
 
-/* Seen to fail: wait_for that queues the item once more after a timeout; give-up that says ETIMEDOUT for a settled
- * put. */
+/* Seen to fail: wait_for that queues the item once more after a timeout; give-up that says ETIMEDOUT for a
+ * settled put. */
 Test(queue, QUE_32_ALL_04_nothing_is_lost_or_doubled)
 {
 	enum { N = 3, ITEMS = 4000 };

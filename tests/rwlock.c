@@ -3,8 +3,8 @@
  * The readers-writer lock.
  *
  * Each test carries the id of the behaviour it checks, runs under every policy where it means the same, in every form
- * that applies, and under every fault of tests/lib/inject.h. "Seen to fail" names a change of the library with which it
- * did.
+ * that applies, and under every fault of tests/lib/inject.h. "Seen to fail" names a change of the library with which
+ * it did.
  */
 #include <errno.h>
 #include <sched.h>

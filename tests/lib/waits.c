@@ -540,8 +540,8 @@ void check_destroy_waits_for_who_comes_in(const struct waitable *on)
 		thread_kick(&w.thread);
 		waiter_await_locked_out(&w);
 		thread_freeze(&w.thread);
-		/* One of these is first to enter when the other is let in: the wait is let go, for its thread is
-		 * stopped. */
+		/* One of these is first to enter when the other is let in: the wait is let go, for its thread
+		 * is stopped. */
 		stops_before_wake = false;
 		thread_start(&p.thread, let_go_and_stop, &p);
 		UNTIL(thread_done(&p.thread) || thread_futex(&p.thread) - (uintptr_t)o < on->size)
