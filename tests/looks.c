@@ -855,3 +855,36 @@ Test(looks, ALL_07_what_is_over_is_only_looked_at)
 	guard_free(latch);
 	guard_free(event);
 }
+
+/* ---- tokens and requests ---- */
+
+/* Seen to fail: vez_cancel_fired that enters the token's lock; vez_request_result that marks the request. */
+Test(looks, ALL_07_tokens_and_requests)
+{
+	vez_cancel_t *token = guard_new(sizeof *token);
+	vez_request_t *request = guard_new(sizeof *request);
+	vez_sem_t sem = VEZ_SEM_INITIALIZER(0);
+	kind_name = "token or request";
+	vez_cancel_init(token);
+	vez_request_init(request, NULL, NULL);
+	vez_request_set_limits(request, VEZ_FOREVER, token);
+	EXPECT_EQ(vez_sem_acquire_async(&sem, 1, request), EINPROGRESS);
+	vez__monitor_enter(&sem.monitor_);
+	guard_read_only(token);
+	guard_read_only(request);
+	EXPECT(!vez_cancel_fired(token));
+	EXPECT_EQ(vez_request_result(request), EINPROGRESS);
+	guard_writable(token);
+	guard_writable(request);
+	vez__monitor_exit(&sem.monitor_);
+	vez_cancel_fire(token);
+	guard_read_only(token);
+	guard_read_only(request);
+	EXPECT(vez_cancel_fired(token));
+	EXPECT_EQ(vez_request_result(request), ECANCELED);
+	guard_writable(token);
+	EXPECT_EQ(vez_cancel_destroy(token), 0);
+	EXPECT_EQ(vez_sem_destroy(&sem), 0);
+	guard_free(token);
+	guard_free(request);
+}
