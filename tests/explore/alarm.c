@@ -61,6 +61,21 @@ static void expire(int i)
 	x_dead(&r[i], sizeof r[i]);
 }
 
+/* A member is granted at once, though its moment has been set; the next request's moment is seen all the same. */
+static void choose_and_expire(void)
+{
+	vez_sem_t one = VEZ_SEM_INITIALIZER(1);
+	vez_select_t any;
+	vez_request_t member, *won;
+	vez_select_init(&any);
+	vez_select_case(&any, &member);
+	vez_request_set_limits(&member, x_soon(), NULL);
+	vez_sem_acquire_async(&one, 1, &member);
+	int ended = vez_select_wait(&any, VEZ_FOREVER, NULL, &won);
+	x_assert(ended == 0 || ended == ETIMEDOUT);
+	expire(0);
+}
+
 static void expire_0(void)
 {
 	expire(0);
@@ -86,6 +101,8 @@ static void left_one(void)
 	left(0);
 }
 
+X_SCENARIO(alarm_member_at_once, .setup = make, .thread = { choose_and_expire, x_alarm }, .check = left_0,
+	   .preemptions = 1, .random = 2000);
 X_SCENARIO(alarm_set_one, .setup = make, .thread = { expire_0, x_alarm }, .check = left_0);
 X_SCENARIO(alarm_set_two, .setup = make, .thread = { expire_0, file_1, x_alarm }, .check = left_one, .preemptions = 1,
 	   .random = 5000);
