@@ -235,7 +235,7 @@ static bool serve_oldest(vez_object_t *o, owed_t *owed)
 	leave_monitors(f.entered, owed);
 	if (granted)
 		run(f.on, operation_of(f.oldest), argument_of(f.oldest));
-	return f.oldest;
+	return f.oldest != NULL;
 }
 
 static void serve(vez_object_t *o, owed_t *owed)
