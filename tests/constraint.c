@@ -196,6 +196,7 @@ static void do_nothing(void *arg, void *call_arg)
 /* Seen to fail: each check taken out of the library. */
 Test(constraint, refuses_what_makes_no_sense)
 {
+	static const vez_operation_t no_body = { "no body", NULL };
 	vez_request_t r;
 	vez_object_t o;
 	vez_constraint_t c;
@@ -206,10 +207,13 @@ Test(constraint, refuses_what_makes_no_sense)
 	EXPECT_EQ(vez_object_init(&o, NULL, VEZ_SERIAL | 64), EINVAL);
 	EXPECT_EQ(vez_object_call(&shop->object, NULL, NULL), EINVAL);
 	EXPECT_EQ(vez_object_try_call(&shop->object, NULL, NULL), EINVAL);
+	EXPECT_EQ(vez_object_call(&shop->object, &no_body, NULL), EINVAL);
 	EXPECT_EQ(vez_object_call_until(&shop->object, NULL, NULL, VEZ_NOW, NULL), EINVAL);
 	vez_request_init(&r, NULL, NULL);
 	EXPECT_EQ(vez_object_call_async(&shop->object, NULL, NULL, &r), EINVAL);
 	EXPECT_EQ(vez_request_result(&r), EINVAL);
+	vez_request_init(&r, NULL, NULL);
+	EXPECT_EQ(vez_object_call_async(&shop->object, &no_body, NULL, &r), EINVAL);
 	EXPECT_EQ(vez_constraint_add(&shop->object, NULL, NULL, NULL, &c), EINVAL);
 	EXPECT_EQ(vez_trigger_add(&shop->object, NULL, NULL, NULL, &t), EINVAL);
 	EXPECT_EQ(vez_synchronizer_init(&s, pair, 0), EINVAL);
@@ -1145,6 +1149,31 @@ Test(constraint, every_call_from_inside_is_refused)
 	EXPECT_EQ(caller_join(&other), 0);
 	EXPECT_EQ(tried, 15);
 	call(shop, &look, 0);
+	close_shops();
+}
+
+static void ask_nonsense_body(void *self, void *arg)
+{
+	vez_constraint_t c;
+	vez_trigger_t t;
+	vez_synchronizer_t s;
+	(void)self, (void)arg;
+	inner[0] = vez_object_call(pair[1], NULL, NULL);
+	inner[1] = vez_constraint_add(pair[1], NULL, NULL, NULL, &c);
+	inner[2] = vez_trigger_add(pair[1], NULL, NULL, NULL, &t);
+	inner[3] = vez_synchronizer_init(&s, pair, 0);
+	inner[4] = vez_constraint_remove(&c);
+	inner[5] = vez_trigger_remove(&t);
+}
+
+/* Seen to fail: each call that looks where it is called first. */
+Test(constraint, nonsense_from_inside_is_nonsense)
+{
+	static const vez_operation_t ask_nonsense = { "nonsense", ask_nonsense_body };
+	open_shops(0);
+	call(shop, &ask_nonsense, 0);
+	for (int i = 0; i < 6; i++)
+		EXPECT_EQ(inner[i], EINVAL);
 	close_shops();
 }
 
