@@ -468,7 +468,7 @@ Test(constraint, serial_goes_on_when_the_first_gives_up)
 }
 
 /* A related object goes on beside it.
- * Seen to fail: first_ready that goes on; oldest_ready that looks at its own object only. */
+ * Seen to fail: first_ready that goes on; find_oldest that looks at its own object only. */
 Test(constraint, serial_holds_back_nobody_elsewhere)
 {
 	vez_synchronizer_t s;
@@ -490,7 +490,7 @@ Test(constraint, serial_holds_back_nobody_elsewhere)
 /* ---- order ---- */
 
 /* Of those that may run, the one that has waited longest; also across related objects.
- * Seen to fail: oldest_ready that takes the first object's; tickets that are all the same. */
+ * Seen to fail: look_at that takes the first object's; tickets that are all the same. */
 Test(constraint, longest_waiting_first)
 {
 	for (int related = 0; related < 2; related++) {
@@ -1192,7 +1192,7 @@ static void sell_the_other(void *arg, void *call_arg)
 }
 
 /* Looks at both, changes both; whoever changes one lets those go who wait on the other.
- * Seen to fail: oldest_ready that looks at its own object only. */
+ * Seen to fail: find_oldest that looks at its own object only. */
 Test(constraint, synchronizer_looks_at_all_and_changes_all)
 {
 	vez_synchronizer_t s;
@@ -1755,8 +1755,8 @@ Test(constraint, destroyed_by_who_was_let_go)
 	check_destroyed_by_who_was_let_go(&serial, 2000);
 }
 
-/* The last whose call has returned destroys it, and nobody touches it then. Seen to fail: run_at_once that does not
- * serve. */
+/* The last whose call has returned destroys it, and nobody touches it then.
+ * Seen to fail: run_at_once that does not serve. */
 Test(constraint, destroyed_by_the_last_that_returns)
 {
 	for (int serial = 0; serial < 2; serial++) {
