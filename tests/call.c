@@ -2,10 +2,10 @@
 /*
  * Delegated and guarded calls: who runs a body, when, in which order, and how often.
  *
- * Seen to fail, each against a library broken so: run_alone without its look at queued_ (order); first_ready that stops at
- * the first false guard (holds nobody back); serve without run_next (guards are looked at by who changes the state); is_inside
- * false (EDEADLK); a second run in run_and_settle (once); attempt that files (past deadline); hand_over that says true
- * without a poke (batch).
+ * Seen to fail, each against a library broken so: run_alone without its look at queued_ (order); first_ready that stops
+ * at the first false guard (holds nobody back); serve without run_next (guards are looked at by who changes the state);
+ * is_inside false (EDEADLK); a second run in run_and_settle (once); attempt that files (past deadline); hand_over that
+ * says true without a poke (batch).
  */
 #include <errno.h>
 #include <string.h>
@@ -82,7 +82,8 @@ struct caller {
 	int rc;
 };
 
-#define CALLER(guard_, body_, number_) { .guard = guard_, .body = body_, .number = number_, .deadline = VEZ_FOREVER, .rc = -1 }
+#define CALLER(guard_, body_, number_) \
+	{ .guard = guard_, .body = body_, .number = number_, .deadline = VEZ_FOREVER, .rc = -1 }
 
 static void make_call(void *arg)
 {
@@ -613,6 +614,29 @@ Test(call, in_a_wait_for_any)
 	close_shop();
 }
 
+static void settle_member(void *member)
+{
+	shop.stock += vez_monitor_settle(&shop.m, member, 0);
+}
+
+/* A body that need not wait tells the wait-for-any so, which knows when the call has returned, on the fast path, too.
+ * Seen to fail: leave_fast that does not look at what is owed. */
+Test(call, body_settles_a_member)
+{
+	vez_select_t any;
+	vez_request_t member, *winner = NULL;
+	open_shop();
+	vez_select_init(&any);
+	vez_select_case(&any, &member);
+	EXPECT_EQ(vez_monitor_call(&shop.m, settle_member, &member), 0);
+	EXPECT_EQ(shop.stock, 1);
+	EXPECT_EQ(vez_request_result(&member), 0);
+	EXPECT_EQ(vez_select_wait(&any, vez_after_ms(2000), NULL, &winner), 0);
+	EXPECT(winner == &member);
+	EXPECT_EQ(inject_waits(), 0);
+	close_shop();
+}
+
 /* ---- by value ---- */
 
 Test(call, guarded_by_value)
@@ -641,8 +665,8 @@ static void count_one(void *arg)
 	shop.stock++;
 }
 
-/* An attempt goes through several batches in one stay, and tells one caller only to come: each wake that is owed is sent.
- * Seen to fail: hand_over that tells another before the first was woken. */
+/* An attempt goes through several batches in one stay, and tells one caller only to come: each wake that is owed is
+ * sent. Seen to fail: hand_over that tells another before the first was woken. */
 Test(call, attempt_through_several_batches)
 {
 	struct caller c[12];
