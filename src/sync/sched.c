@@ -229,8 +229,9 @@ static bool is_inside(const vez_sched_t *s)
 /* The fast path: nobody is inside, nobody waits, nobody is inside the monitor, and there is no gap. */
 static inline bool enter_fast(vez_sched_t *s)
 {
-	uint64_t seen = vez__load(&s->monitor_.word_, relaxed);
-	if ((seen & (TAKEN | WAITING | GAP | VEZ__LOCKED)) || !vez__cas(&s->monitor_.word_, &seen, seen | TAKEN, acquire))
+	uint64_t *word = &s->monitor_.word_;
+	uint64_t seen = vez__load(word, relaxed);
+	if ((seen & (TAKEN | WAITING | GAP | VEZ__LOCKED)) || !vez__cas(word, &seen, seen | TAKEN, acquire))
 		return false;
 	vez__store(&s->owner_, vez__self(), relaxed);
 	return true;

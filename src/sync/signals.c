@@ -89,7 +89,8 @@ static void give_back(int signo)
 /* Those between the old signals and the real-time ones are the C library's. */
 static bool can_be_handled(int signo)
 {
-	return signo > 0 && signo < SIGNALS && signo != SIGKILL && signo != SIGSTOP && (signo < 32 || signo >= SIGRTMIN);
+	bool is_signal = signo > 0 && signo < SIGNALS && (signo < 32 || signo >= SIGRTMIN);
+	return is_signal && signo != SIGKILL && signo != SIGSTOP;
 }
 
 int vez_cancel_on_signal(vez_cancel_t *c, int signo)
