@@ -267,10 +267,11 @@ static inline void leave_fast(vez_monitor_t *m)
 		vez__monitor_leave(m, &vez__user_ops);
 }
 
-/* Inside: runs the body, if no other call waits and it may run; and leaves. */
+/* Inside: runs the body, if nobody waits and it may run; and leaves. Who enters finds no arrivals (D1), and those that
+ * come from then on are behind it. */
 static inline bool run_alone(vez_monitor_t *m, uint32_t me, guard_fn *guard, body_fn *body, void *arg)
 {
-	if (have_arrived(vez__load(&m->word_, relaxed)) || m->queued_ > 0)
+	if (m->queued_ > 0)
 		return false;
 	vez__store(&m->owner_, me, relaxed);
 	bool runs = !guard || guard(arg);
@@ -302,21 +303,16 @@ static int attempt(vez_monitor_t *m, vez_request_t *r, bool entered)
 	return runs ? 0 : ETIMEDOUT;
 }
 
-int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
-			  vez_deadline_t deadline, vez_cancel_t *cancel)
+/* Somebody else is inside, or others wait. */
+static VEZ__COLD int call_slow(vez_monitor_t *m, guard_fn *guard, body_fn *body, void *arg, vez_deadline_t deadline,
+			       vez_cancel_t *cancel, bool entered)
 {
 	vez_request_t r;
-	if (!body)
-		return EINVAL;
-	uint32_t me = self();
-	if (vez__load(&m->owner_, relaxed) == me)
-		return EDEADLK;
-	if (cancel && vez_cancel_fired(cancel))
-		return ECANCELED;
-	vez__hold(); /* what bodies complete is called when the monitor has been left */
-	bool entered = try_enter_for_a_while(m);
 	int rc = 0;
-	if (VEZ__UNLIKELY(!entered) || !run_alone(m, me, guard, body, arg)) {
+	bool runs = false;
+	if (!entered && (entered = try_enter_for_a_while(m)))
+		runs = run_alone(m, self(), guard, body, arg);
+	if (!runs) {
 		vez__request_mine(&r, 0, cancel);
 		set_call(&r, guard, body, arg);
 		rc = vez__deadline_passed(deadline) ? attempt(m, &r, entered) : submit(m, &r, entered);
@@ -325,9 +321,34 @@ int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*bod
 	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
 }
 
+static inline __attribute__((always_inline)) int call_when(vez_monitor_t *m, guard_fn *guard, body_fn *body, void *arg,
+							   vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	if (!body)
+		return EINVAL;
+	uint32_t me = self();
+	if (vez__load(&m->owner_, relaxed) == me)
+		return EDEADLK;
+	if (cancel && vez_cancel_fired(cancel))
+		return ECANCELED;
+	vez__hold(); /* what bodies complete is called when the monitor has been left */
+	uint64_t nobody = 0; /* to load the word first would cost as much as a third of all this */
+	bool entered = vez__cas(&m->word_, &nobody, VEZ__LOCKED, acquire);
+	if (VEZ__UNLIKELY(!entered || !run_alone(m, me, guard, body, arg)))
+		return call_slow(m, guard, body, arg, deadline, cancel, entered);
+	vez__let_go();
+	return 0;
+}
+
+int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
+			  vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	return call_when(m, guard, body, arg, deadline, cancel);
+}
+
 int vez_monitor_call(vez_monitor_t *m, void (*body)(void *arg), void *arg)
 {
-	return vez_monitor_call_when(m, NULL, body, arg, VEZ_FOREVER, NULL);
+	return call_when(m, NULL, body, arg, VEZ_FOREVER, NULL);
 }
 
 int vez_monitor_call_async(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
