@@ -53,7 +53,7 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 	r.value_ = vez__self();
 	vez__monitor_enter(&c->monitor_);
 	int rc = join(c, m, &r, deadline, cancel);
-	vez_monitor_exit(&c->monitor_);
+	vez__monitor_exit(&c->monitor_);
 	if (rc != 0)
 		return rc;
 	uint64_t holds = vez__mutex_release_all(m);
@@ -95,7 +95,7 @@ static size_t notify(vez_cond_t *c, size_t most)
 			moved = r;
 		last = r;
 	}
-	vez_monitor_exit(&c->monitor_);
+	vez__monitor_exit(&c->monitor_);
 	if (moved)
 		vez__mutex_queue(m, moved);
 	return count;
