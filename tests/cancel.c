@@ -1085,14 +1085,15 @@ Test(cancel, ALL_the_handler_from_before_comes_back)
 	EXPECT(handler_of(SIGUSR2) == SIG_IGN);
 }
 
-/* Seen to fail: on_signal that trusts sigaction with any number; that says 0 of SIGKILL. */
+/* Seen to fail: on_signal that trusts sigaction with any number; that says 0 of SIGKILL, with a token and with none. */
 Test(cancel, ALL_not_a_signal)
 {
-	static const int wrong[] = { 0, -1, 65, 1000, INT32_MAX, INT32_MIN, SIGKILL, SIGSTOP };
+	static const int wrong[] = { 0, -1, 32, 33, 65, 1000, INT32_MAX, INT32_MIN, SIGKILL, SIGSTOP };
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		errno = 99;
 		EXPECT_EQ(vez_cancel_on_signal(&c, wrong[i]), EINVAL);
+		EXPECT_EQ(vez_cancel_on_signal(NULL, wrong[i]), EINVAL);
 		EXPECT_EQ(errno, 99);
 	}
 	EXPECT_EQ(vez_cancel_destroy(&c), 0);

@@ -256,26 +256,27 @@ static void start_producers(struct producer *p, vez_cancel_t *tokens, int efd)
 		thread_start(&p[i].thread, produce, &p[i]);
 }
 
-static void await_tick(int efd)
+/* Waits for a tick; returns how many there were: the list may have ceased to be empty again since the first. */
+static int await_ticks(int efd)
 {
 	struct pollfd ready = { .fd = efd, .events = POLLIN };
 	EXPECT_EQ(poll(&ready, 1, 20000), 1);
-	EXPECT_EQ(ticks_in(efd), 1);
+	return (int)ticks_in(efd);
 }
 
-/* One consumer, which polls the eventfd or waits: everything comes, and of each producer in order. Seen to fail: a tick
- * for each request; put_last that puts first. */
+/* One consumer, which polls the eventfd or waits: everything comes, and of each producer in order; before what is taken
+ * from a list that was found empty came a tick. Seen to fail: put_last that puts first; no tick for the second time. */
 Test(completions, ALL_several_producers)
 {
 	for (int round = 0; round < 12; round++) {
 		int efd = round % 2 ? new_eventfd() : -1;
-		int seen[PRODUCERS] = { 0 };
+		int seen[PRODUCERS] = { 0 }, ticks = 0;
 		struct producer p[PRODUCERS];
 		vez_cancel_t tokens[PRODUCERS];
 		start_producers(p, tokens, efd);
 		for (int got = 0; got < PRODUCERS * (EACH + 20);) {
 			if (efd >= 0)
-				await_tick(efd);
+				ticks += await_ticks(efd);
 			else
 				EXPECT_EQ(vez_completions_wait(&many.l, VEZ_FOREVER, NULL), 0);
 			for (vez_request_t *r; (r = vez_completions_next(&many.l)); got++) {
@@ -292,7 +293,8 @@ Test(completions, ALL_several_producers)
 			EXPECT_EQ(vez_cancel_destroy(&tokens[i]), 0);
 		}
 		if (efd >= 0) {
-			EXPECT_EQ(ticks_in(efd), 0);
+			ticks += (int)ticks_in(efd);
+			EXPECT(ticks >= 1 && ticks <= PRODUCERS * (EACH + 20));
 			close(efd);
 		}
 	}

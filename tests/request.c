@@ -800,6 +800,134 @@ Test(request, A06_freed_by_its_function_while_others_wait_for_it)
 	}
 }
 
+/* ---- used anew while the function of the last time runs ---- */
+
+/* Grants n on o, whose function stops; then queues it on the next one. */
+static void queue_anew_in_done(const struct async_kind *kind, union async_object *o, struct note *n,
+			       struct letting_go *l)
+{
+	union async_object *next = o + 1;
+	prepare(kind, o, n);
+	kind->make(next);
+	n->then = stop_in_done;
+	gate_init(&inside_done);
+	file(kind, o, n);
+	start_letting_go(l, kind, o);
+	gate_await(&inside_done, 1);
+	memset(n, 0, sizeof *n);
+	note_init(n);
+	file(kind, next, n);
+}
+
+static void let_return(struct letting_go *l)
+{
+	gate_open(&inside_done);
+	thread_join(&l->thread);
+	CHECK_EQ(l->rc, 0);
+}
+
+/* Seen to fail: end_run that lets go who waits for the request's address; status that takes a run for the request's
+ * though that is queued. */
+Test(request, A06_waited_for_anew_while_its_function_runs)
+{
+	EACH_ASYNC(kind) {
+		union async_object o[2];
+		struct note n;
+		struct letting_go l;
+		struct awaiting a = { .r = NULL };
+		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+		queue_anew_in_done(kind, o, &n, &l);
+		start_awaiting(&a, &n.r, &token);
+		thread_await_parked(&a.thread);
+		let_return(&l);
+		vez_cancel_fire(&token);
+		thread_join(&a.thread);
+		CHECK_EQ(a.rc, ECANCELED);
+		CHECK_EQ(vez_request_result(&n.r), EINPROGRESS);
+		CHECK_EQ(kind->let_go(&o[1]), 0);
+		CHECK_EQ(vez_request_wait(&n.r, VEZ_NOW, NULL), 0);
+		CHECK_COMPLETED(&n, 0);
+		CHECK_EMPTY(kind, &o[0]);
+		CHECK_EMPTY(kind, &o[1]);
+	}
+}
+
+/* Seen to fail: begin_run that leaves the run before with the request. */
+Test(request, A06_granted_anew_while_its_function_runs)
+{
+	EACH_ASYNC(kind) {
+		union async_object o[2];
+		struct note n;
+		struct letting_go l;
+		queue_anew_in_done(kind, o, &n, &l);
+		CHECK_EQ(kind->let_go(&o[1]), 0);
+		CHECK_EQ(vez_request_wait(&n.r, VEZ_NOW, NULL), 0);
+		CHECK_COMPLETED(&n, 0);
+		let_return(&l);
+		CHECK_EMPTY(kind, &o[0]);
+		CHECK_EMPTY(kind, &o[1]);
+	}
+}
+
+/* Seen to fail: async_end that marks it as one that had to wait. */
+Test(request, A06_granted_at_once_while_its_function_runs)
+{
+	EACH_ASYNC(kind) {
+		union async_object o[2];
+		struct note n;
+		struct letting_go l;
+		if (!kind->keeps)
+			continue;
+		queue_anew_in_done(kind, o, &n, &l);
+		CHECK_EQ(vez_request_cancel(&n.r), 0);
+		CHECK_EQ(kind->let_go(&o[1]), 0);
+		note_init(&n);
+		CHECK_EQ(kind->file(&o[1], &n), 0);
+		CHECK_EQ(vez_request_wait(&n.r, VEZ_NOW, NULL), 0);
+		let_return(&l);
+		CHECK_EMPTY(kind, &o[0]);
+		CHECK_EMPTY(kind, &o[1]);
+	}
+}
+
+struct anew {
+	const struct async_kind *kind;
+	union async_object *next;
+	int rc[2];
+};
+
+static void queue_and_wait(struct note *n)
+{
+	struct anew *a = n->arg;
+	n->then = NULL;
+	note_init(n);
+	a->rc[0] = a->kind->file(a->next, n);
+	a->rc[1] = vez_request_wait(&n->r, VEZ_NOW, NULL);
+}
+
+/* By the thread that runs the function, it is another request's wait. Seen to fail: status that takes a run for the
+ * request's though that is queued: EDEADLK. */
+Test(request, A06_waited_for_anew_by_its_function)
+{
+	EACH_ASYNC(kind) {
+		union async_object o[2];
+		struct note n;
+		struct anew a = { kind, &o[1], { -1, -1 } };
+		prepare(kind, &o[0], &n);
+		kind->make(&o[1]);
+		n.then = queue_and_wait;
+		n.arg = &a;
+		file(kind, &o[0], &n);
+		CHECK_EQ(kind->let_go(&o[0]), 0);
+		CHECK_EQ(a.rc[0], EINPROGRESS);
+		CHECK_EQ(a.rc[1], ETIMEDOUT);
+		CHECK_EQ(kind->let_go(&o[1]), 0);
+		CHECK_COMPLETED(&n, 0);
+		CHECK_EMPTY(kind, &o[0]);
+		CHECK_EMPTY(kind, &o[1]);
+	}
+}
+
 /* ---- what a function may do ---- */
 
 struct loop {

@@ -27,8 +27,8 @@
  * Destroy: whichever party returns first, with any result, may destroy the barrier and unmap it, if no thread will call
  * it again and nobody is queued; vez_barrier_destroy waits for the others, who are leaving.
  * Signal handlers: vez_barrier_waiters only. fork: in the child, a barrier on which threads of the parent were
- * waiting, or which one of them was about to leave, is to be initialized anew. Waits are no pthread cancellation
- * points.
+ * waiting, or which one of them was about to leave, is to be initialized anew. Waits are no pthread
+ * cancellation points.
  * Errors on entry, in this order: EDEADLK, VEZ_EBROKEN, ECANCELED, then completion of the round, then ETIMEDOUT.
  * Sources: H. Jordan, "A Special Purpose Architecture for Finite Element Analysis" (1978); all-or-none breakage, the
  * index and the action: the CyclicBarrier of D. Lea's java.util.concurrent (2004).
@@ -62,16 +62,15 @@ typedef struct vez_barrier {
 
 VEZ_ASSERT_SIZE_(vez_barrier_t, 208);
 
-/* Makes a barrier. action, which may be NULL, is called with arg once per round. EINVAL: parties 0 or above
- * VEZ_BARRIER_MAX. */
+/* Makes a barrier. action, which may be NULL, is called with arg once per round. EINVAL: parties 0 or
+ * above VEZ_BARRIER_MAX. */
 int vez_barrier_init(vez_barrier_t *b, uint32_t parties, int (*action)(void *arg), void *arg);
 
 /* EBUSY, and nothing has changed, while requests are queued or an action is running. */
 int vez_barrier_destroy(vez_barrier_t *b);
 
 /* Waits until all parties have come. 0, and *index (unless index is NULL) tells the order of arrival, counted down to
- * 0;
- * VEZ_EBROKEN; EDEADLK from inside its own action; or what the action returned, if this call ran it. */
+ * 0; VEZ_EBROKEN; EDEADLK from inside its own action; or what the action returned, if this call ran it. */
 int vez_barrier_wait(vez_barrier_t *b, uint32_t *index);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires; either breaks

@@ -34,8 +34,8 @@
 
 VEZ_BEGIN_DECLS_
 
-/* Has body(arg) run inside the monitor, and returns 0 when it has. EINVAL: body is NULL; EDEADLK: the caller is inside.
- * */
+/* Has body(arg) run inside the monitor, and returns 0 when it has. EINVAL: body is NULL; EDEADLK: the caller
+ * is inside. */
 int vez_monitor_call(vez_monitor_t *m, void (*body)(void *arg), void *arg);
 
 /* Has body(arg) run when guard(arg) is true (guard NULL: at once): 0. Or not at all, asked in this order: EINVAL,
@@ -46,8 +46,8 @@ int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*bod
 
 /* The same without waiting, by the request's limits (vez/request.h), which also completes when the body has run. 0: it
  * has, and nothing is called; EINPROGRESS; or an error. Does not wait for the monitor either: if somebody is inside,
- * that one sees to it, and a deadline that has passed ends it then. vez uses its
- * key and value until then. */
+ * that one sees to it, and a deadline that has passed ends it then. vez uses the request's key and value until
+ * it has completed. */
 int vez_monitor_call_async(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
 			   vez_request_t *r);
 

@@ -10,9 +10,8 @@
  * There are no spurious returns: 0 means notified. A later waiter cannot take an earlier one's notification. A
  * notification is never lost to a deadline or token that comes at the same moment: either that wait returns 0, or
  * another waiter is notified. Once notified, a wait returns 0 whatever happens later; taking the mutex back ignores
- * deadline and token.
- * What the notification says may have changed when the waiter has the mutex, if others took it in between: where
- * that is possible, check again. A signal that finds nobody waiting is not remembered.
+ * deadline and token. What the notification says may have changed when the waiter has the mutex, if others took it in
+ * between: where that is possible, check again. A signal that finds nobody waiting is not remembered.
  *
  * Ordering: everything before a signal happens before the return of the wait that it notified.
  * Destroy: allowed when nobody waits; a thread whose wait has returned may destroy and unmap the condition though the
@@ -52,8 +51,8 @@ int vez_cond_init(vez_cond_t *c);
 /* EBUSY, and nothing has changed, while somebody waits. */
 int vez_cond_destroy(vez_cond_t *c);
 
-/* Releases the mutex, waits to be notified, and takes the mutex back. 0; EPERM; EINVAL while others wait with another
- * mutex. */
+/* Releases the mutex, waits to be notified, and takes the mutex back. 0; EPERM; EINVAL while others wait with
+ * another mutex. */
 int vez_cond_wait(vez_cond_t *c, vez_mutex_t *m);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires; the mutex is

@@ -30,8 +30,8 @@ struct vez__timer {
 	int64_t at_;
 };
 
-/* The moment that lies this far from now. Saturating: a sum too large is VEZ_FOREVER; a negative distance lies in the
- * past. */
+/* The moment that lies this far from now. Saturating: a sum too large is VEZ_FOREVER; a negative distance lies in
+ * the past. */
 vez_deadline_t vez_after_ns(int64_t ns);
 vez_deadline_t vez_after_us(int64_t us);
 vez_deadline_t vez_after_ms(int64_t ms);

@@ -13,8 +13,8 @@
  * Ordering: everything before a set happens before everything after a wait that it lets through, after a reset that
  * undoes it, and after a vez_event_is_set that tells of it.
  * Destroy: a thread whose wait has returned, with any result, may destroy the event and unmap it, if no other thread
- * will call it again and nobody is queued; vez_event_destroy waits for a set that is just leaving and for waits that
- * are.
+ * will call it again and nobody is queued; vez_event_destroy waits for a set that is just leaving and for waits
+ * that are.
  * Signal handlers: vez_event_set and vez_event_waiters may be called there, whatever they interrupt.
  * fork: in the child the event is as it was; an event on which threads of the parent were waiting, or which one of them
  * was about to leave, is to be initialized anew. Waits are no pthread cancellation points.
@@ -57,8 +57,8 @@ int vez_event_destroy(vez_event_t *e);
  * to come. Setting a set event changes nothing. Any thread, signal handlers included; never waits. Returns 0. */
 int vez_event_set(vez_event_t *e);
 
-/* Not set from now on; a set that was kept is dropped. Whom a set has let through before goes all the same. Returns
- * 0. */
+/* Not set from now on; a set that was kept is dropped. Whom a set has let through before goes all the same.
+ * Returns 0. */
 int vez_event_reset(vez_event_t *e);
 
 /* Waits until the event lets this call through. 0. */

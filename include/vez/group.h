@@ -9,24 +9,23 @@
  * Fair: while somebody of another group waits, newcomers of the running group queue behind. When the last one has
  * left, the group of the longest waiter enters, with all of its members that wait at that moment. So a group that waits
  * gets in as soon as those have left who were inside, or before it in the queue, when it came. When a waiter gives
- * up, whom it held back is let in at once. Uncontended, enter and leave are one compare-and-swap each and no system
- * call.
+ * up, whom it held back is let in at once. Uncontended, enter and leave are one compare-and-swap each and no
+ * system call.
  *
  * Membership is not tracked: any thread may leave for another, and a thread that is inside and enters again may wait
  * behind another group, for itself.
  *
  * Ordering: everything before a leave happens before everything after an enter that it lets through.
  * Destroy: a thread whose call has returned, with any result, may destroy the object and unmap it, if no other thread
- * will call it again, nobody is inside and nobody is queued. vez_group_destroy first waits for a leave that is just
- * returning.
+ * will call it again, nobody is inside and nobody is queued. vez_group_destroy first waits for a leave that is
+ * just returning.
  * Signal handlers: vez_group_waiters only.
  * fork: in the child those are inside who were; an object on which other threads were waiting, or which one of them was
  * entering or leaving, is to be initialized anew. Waits are no pthread cancellation points.
  * Errors on entry, in this order: ECANCELED (token fired), then the state (a free object is entered even if the
  * deadline has passed), then ETIMEDOUT.
  * Sources: group mutual exclusion: Y.-J. Joung, "Asynchronous group mutual exclusion" (2000); "The Room
- * Synchronizations", G. E.
- * Blelloch, P. Cheng, P. B. Gibbons (2001); execution delegation: C. Martins (2009).
+ * Synchronizations", G. E. Blelloch, P. Cheng, P. B. Gibbons (2001); execution delegation: C. Martins (2009).
  */
 #ifndef VEZ_GROUP_H
 #define VEZ_GROUP_H

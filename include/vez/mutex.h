@@ -62,8 +62,8 @@ int vez_mutex_init(vez_mutex_t *m, unsigned flags);
 /* EBUSY, and nothing has changed, while it is locked or requests are queued. */
 int vez_mutex_destroy(vez_mutex_t *m);
 
-/* Locks, waiting as long as it takes. 0; EDEADLK if the caller owns it (error checking); EOVERFLOW at
- * VEZ_MUTEX_MAX_HOLDS. */
+/* Locks, waiting as long as it takes. 0; EDEADLK if the caller owns it (error checking); EOVERFLOW
+ * at VEZ_MUTEX_MAX_HOLDS. */
 int vez_mutex_lock(vez_mutex_t *m);
 
 /* Locks if that is possible at once, or EBUSY. Honours the queue of a fair mutex. Makes no system call. */
@@ -72,8 +72,8 @@ int vez_mutex_trylock(vez_mutex_t *m);
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
 int vez_mutex_lock_until(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* Unlocks; never waits. EPERM, and nothing has changed, if it is free, or the caller is not its owner where that is
- * tracked. */
+/* Unlocks; never waits. EPERM, and nothing has changed, if it is free, or the caller is not its owner where that
+ * is tracked. */
 int vez_mutex_unlock(vez_mutex_t *m);
 
 /* How many times the calling thread holds it: 0 if it does not, or where the owner is not tracked. */

@@ -88,8 +88,8 @@ void vez_request_init_completions(vez_request_t *r, struct vez_completions *l);
 /* The request's place in a room: smallest key first, first come first served among equals. */
 void vez_request_set_key(vez_request_t *r, int64_t key);
 
-/* Two words for arguments and results. The X_async calls use them for their own arguments; otherwise vez never reads
- * them. */
+/* Two words for arguments and results. The X_async calls use them for their own arguments; otherwise vez never
+ * reads them. */
 void vez_request_set_value(vez_request_t *r, void *ptr, uint64_t word);
 void *vez_request_ptr(const vez_request_t *r);
 uint64_t vez_request_word(const vez_request_t *r);
@@ -108,7 +108,7 @@ int vez_request_cancel(vez_request_t *r);
  * EINVAL: it was never queued. EDEADLK: called from inside its own function. Any number of threads. */
 int vez_request_wait(vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* EINPROGRESS while it is queued, then its result. */
+/* EINPROGRESS until it has completed (also before it is queued), then its result. */
 int vez_request_result(const vez_request_t *r);
 
 /* ---- a list of completions: what has completed, in order, for one consumer ---- */

@@ -16,8 +16,8 @@
  * (VEZ_RW_FIFO: each by its own).
  *
  * Holds are counted, not tracked: any thread may unlock. The lock is not recursive, for readers neither: a thread that
- * reads and asks to read again may wait behind a writer that waits for it, for ever (VEZ_RW_READERS: behind an
- * upgrader).
+ * reads and asks to read again may wait behind a writer that waits for it, for ever (VEZ_RW_READERS: behind
+ * an upgrader).
  *
  * Upgrading: a reader may write in between (vez_rwlock_upgrade_until) and then reads on (vez_rwlock_undo_upgrade). It
  * keeps its read hold and enters when every other reader has left or waits to upgrade, too. Several that wait enter in
@@ -30,8 +30,8 @@
  * Ordering: everything before an unlock, downgrade or undo happens before everything after a lock or upgrade that it
  * lets through; what happens while reading happens before what is written next.
  * Destroy: a thread whose call has returned, with any result, may destroy the lock and unmap it, if no other thread
- * will call it again, nobody holds it and nobody is queued. vez_rwlock_destroy first waits for a call that is just
- * leaving.
+ * will call it again, nobody holds it and nobody is queued. vez_rwlock_destroy first waits for a call that is
+ * just leaving.
  * Signal handlers: vez_rwlock_waiters only.
  * fork: in the child the lock is held as it was, and the forking thread may unlock what it held; a lock on which other
  * threads were waiting, or inside of which one of them was, is to be initialized anew. Waits are no pthread

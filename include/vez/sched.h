@@ -14,8 +14,8 @@
  *
  * Ordering: everything before a leave happens before everything after the next enter.
  * Destroy: a thread whose call has returned, with any result, may destroy the object and unmap it, if no other thread
- * will call it again, nobody is inside and nobody is queued. vez_sched_destroy first waits for a leave that is just
- * returning.
+ * will call it again, nobody is inside and nobody is queued. vez_sched_destroy first waits for a leave that is
+ * just returning.
  * Signal handlers: vez_sched_waiters only.
  * fork: if the forking thread is inside, it is inside in the child; an object on which other threads were waiting, or
  * which one of them was in, entering or leaving, is to be initialized anew. Waits are no pthread cancellation points.

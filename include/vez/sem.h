@@ -46,10 +46,11 @@ typedef struct vez_sem {
 
 VEZ_ASSERT_SIZE_(vez_sem_t, 176);
 
-/* A FIFO semaphore with this many permits (at most VEZ_SEM_MAX) and the largest maximum. All-zero bytes are one with
- * none. */
+/* A FIFO semaphore with this many permits (at most VEZ_SEM_MAX) and the largest maximum. All-zero bytes are one
+ * with none. */
 #define VEZ_SEM_INITIALIZER(permits) \
-	{ { (uint64_t)(permits) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, VEZ_ROOM_INITIALIZER, 0, 0 }
+	{ { (uint64_t)(permits) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, \
+	  VEZ_ROOM_INITIALIZER, 0, 0 }
 
 /* Makes a semaphore with permits free out of at most max (0: VEZ_SEM_MAX). flags: 0, or VEZ_BARGING.
  * EINVAL: permits > max, max > VEZ_SEM_MAX, unknown flags. */
@@ -87,8 +88,7 @@ uint32_t vez_sem_permits(const vez_sem_t *s);
 uint32_t vez_sem_drain(vez_sem_t *s);
 
 /* All who wait, and all later acquires, get VEZ_ECLOSED; permits granted before stand, release and drain go on
- * counting.
- * Closing again: 0. */
+ * counting. Closing again: 0. */
 int vez_sem_close(vez_sem_t *s);
 
 /* How many requests are queued. Any thread, any time, signal handlers included. */

@@ -22,8 +22,8 @@
 /* Waits until nobody is inside, and enters. */
 void vez__lock_enter(uint64_t *word);
 
-/* Leaves with this new state if the word is still as seen: the last touch of the word's memory. False: it has
- * changed. */
+/* Leaves with this new state if the word is still as seen: the last touch of the word's memory. False: it
+ * has changed. */
 bool vez__lock_leave(uint64_t *word, uint64_t seen, uint64_t next);
 
 /* Leaves, whatever the state has become. */

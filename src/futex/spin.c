@@ -7,8 +7,8 @@
  * soon stops. Now and then a wait spins to the limit to find out whether times have changed: every 32nd, and half as
  * often after each such spin in vain, down to every 256th. Who publishes a word whose thread was still looking raises
  * its own average: the two meet, and the other one will soon do the same for it. With one processor the one that would
- * end the spin cannot run:
- * never spin. The processors allowed are asked for anew every 256 waits (one system call against 256 waits).
+ * end the spin cannot run: never spin. The processors allowed are asked for anew every 256 waits (one system call
+ * against 256 waits).
  * Figures: perf/spin, 2 virtual CPUs, Linux 6.18, 2026-11-28; ns per operation of a ping-pong, of a semaphore handed
  * over between two threads (50 ns inside, 50 ns outside), and of the ping-pong on one CPU that is made to spin:
  *	limit, no hint            0: 51,132 22,537 2,390   200: 51,040 21,742 2,542   800: 24,044 5,786 3,032

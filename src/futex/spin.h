@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* What is waited for: a short lock to be left, a request to be settled, a mutex to be unlocked. Each is learned
- * apart. */
+/* What is waited for: a short lock to be left, a request to be settled, a mutex to be unlocked. Each is
+ * learned apart. */
 enum vez__spin { VEZ__SPIN_LOCK, VEZ__SPIN_WORD, VEZ__SPIN_MUTEX };
 
 /* The longest spin, in pauses. perf/spin measures the curve; 0 turns spinning off. */

@@ -7,8 +7,8 @@
  *  W1 DONE is set once per wait, and nothing else is written to the word after it but by its own thread or, under the
  *     token's lock, by who fires a token on which the request is still enlisted.
  *  W2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit
- *     does it by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check and
- *     sleep.
+ *     does it by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check
+ *     and sleep.
  *  W3 the thread of a cohort reads the cohort's turn before it exchanges PARKED into its own word; who ends its wait
  *     exchanges that word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and
  *     the wake follows.
@@ -18,8 +18,8 @@
  * request has moved. The turn: vez__word_publish_in (release) pairs with vez__word_wait_in (acquire): who reads the new
  * turn finds DONE in its word.
  * Progress: one wake per publication, and only if PARKED was seen. Stray wakes, EINTR and the like are absorbed here.
- * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare address
- * after.
+ * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare
+ * address after.
  */
 #include "word.h"
 
@@ -64,8 +64,8 @@ uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez
 	while (!(seen & until)) {
 		uint32_t parked = seen | VEZ__PARKED;
 		uint32_t turn = cohort ? vez__load(cohort, acquire) : 0;
-		/* The exchange also when PARKED is set already: it proves that the word reads so after turn was
-		 * read. */
+		/* The exchange also when PARKED is set already: it proves that the word reads so after turn
+		 * was read. */
 		if ((cohort || seen != parked) && !vez__cas(word, &seen, parked, relaxed)) {
 			seen = vez__load(word, acquire);
 			continue;

@@ -23,8 +23,7 @@
  *
  * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor
  * counts the request (pins_), is not destroyed, and the word is not published by who settles it: the last one to come
- * finds the result.
- * If both are set, both come.
+ * finds the result. If both are set, both come.
  */
 #ifndef VEZ__WORD_H
 #define VEZ__WORD_H
@@ -52,12 +51,12 @@ uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez
 /* The cohort word of an object. It outlives every object; others may share it, and are then woken in vain. */
 uint32_t *vez__word_cohort(const void *object);
 
-/* Its own thread: announces that it is coming in. False: it is settled, another thread is coming for it, or it is
- * DEAF. */
+/* Its own thread: announces that it is coming in. False: it is settled, another thread is coming for it, or it
+ * is DEAF. */
 bool vez__word_come(uint32_t *word);
 
-/* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming for
- * it. */
+/* Its own thread: comes in to look again by itself; DEAF or not. False: it is settled, or another thread is coming
+ * for it. */
 bool vez__word_look(uint32_t *word);
 
 /* Whoever wants to end an asynchronous request: announces that it is coming in. False: it is settled, somebody else is

@@ -7,8 +7,8 @@
  *  buckets  a timer lies in bucket 0 if its moment is not after past; else in that of the highest bit in which its
  *           moment differs from past, counted from 1
  * Invariant: so all moments in one bucket come before all in the next. When past moves on, and b is the highest bit
- *  that changes, what lies in buckets below b is due, what lies in b is sorted anew into those below, and the rest
- *  stays.
+ *  that changes, what lies in buckets below b is due, what lies in b is sorted anew into those below, and the
+ *  rest stays.
  * Progress: a timer moves at most 64 times, from bucket to lower bucket; all else is constant.
  * Source: Ahuja, Mehlhorn, Orlin, Tarjan, "Faster Algorithms for the Shortest Path Problem" (1990).
  */

@@ -120,8 +120,8 @@ void vez__alarm_unset(vez_request_t *r)
 
 /* ---- the thread ---- */
 
-/* Inside guard: the requests that are due and claimed, linked by their timers. The others are somebody else's to
- * end. */
+/* Inside guard: the requests that are due and claimed, linked by their timers. The others are somebody else's
+ * to end. */
 static vez_request_t *claim_due(int64_t now)
 {
 	vez_request_t *claimed = NULL;

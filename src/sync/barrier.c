@@ -18,13 +18,12 @@
  *     (vez__request_keep); only the end of an action settles them.
  *  B2 what breaks the round that fills settles all of it at once: no request of a broken round stays queued, so
  *     arrived_ is exact and the index is counted without gaps.
- *  B3 acting_ is handed on, not let go, where another decided round waits: one action at a time, in the order of
- *  decision.
+ *  B3 acting_ is handed on, not let go, where another decided round waits: one action at a time, in the order
+ *     of decision.
  *  B4 without an action, or without a round that waits for one, decided_ is 0.
  * Ordering
  *  All through the monitor: what a party did before it came is released by its leaving, and acquired by the last one's
- *  entering;
- *  what the actor did is released by its leaving when it has settled the round, and published (word.c).
+ *  entering; what the actor did is released by its leaving when it has settled the round, and published (word.c).
  *  broken_: the stores in break_round and reset (release) pair with vez_barrier_broken (acquire).
  *  actor_ needs no order: a thread finds its own number there only if it wrote it itself.
  * Progress and fairness
@@ -32,8 +31,8 @@
  *  a cohort, woken by one system call; those who come while an action runs sleep alone, so as not to be woken with the
  *  round before.
  * Lifetime: the leaving exchange of who ends the round is its last touch. vez_barrier_destroy enters, so that one has
- *  left; and it waits for those whose deadline or token has them come in, though their round is over
- *  (vez__monitor_retire).
+ *  left; and it waits for those whose deadline or token has them come in, though their round
+ *  is over (vez__monitor_retire).
  * Sources: Jordan (1978); the broken barrier, the index and the action: D. Lea, java.util.concurrent (2004).
  */
 #include "vez/barrier.h"

@@ -25,8 +25,7 @@
  *  callers that could go on is asleep or spins: that one is told to come. FIFO among those whose guards are true.
  *  Evaluating is linear in the calls whose guards are false.
  * Lifetime: as in monitor.c. The push is one exchange, and the pusher's last touch of the monitor unless it entered by
- * it:
- * from then on its call may have run, and the monitor be gone. The arrivals are such a stack as those of a token.
+ * it: from then on its call may have run, and the monitor be gone. The arrivals are such a stack as those of a token.
  * Sources: include/vez/call.h.
  */
 #include "call.h"
@@ -121,8 +120,8 @@ static vez_request_t *first_ready(const vez_monitor_t *m)
 	return r;
 }
 
-/* Has a caller come to run the rest: the first that could go on, unless one was told in this stay. False: nobody can.
- * */
+/* Has a caller come to run the rest: the first that could go on, unless one was told in this stay. False:
+ * nobody can. */
 static bool hand_over(vez_monitor_t *m)
 {
 	vez_request_t *r = vez_room_first(&m->calls_);

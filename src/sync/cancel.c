@@ -20,17 +20,17 @@
  *     it, under the lock, which then clears the request's cancel_; or by its own thread after it was settled.
  *  T2 so a request seen under the lock is alive; and one that a fire took off is alive until that fire completes it.
  *  T3 the lock is innermost: nothing is entered, woken or called inside it. Enlisting takes no lock at all, so that it
- *     may happen inside a monitor. The order is: kin, then the lock of one token.
+ *     may happen inside a monitor. The order is: kin, then the lock of one token. While a thread is inside
+ *     either it holds (completion.c): completing a request takes it off its token, and calls functions, which may fire
+ *     others.
  *  T4 a hook is in exactly one list: its token's, or that of the fire that owes it; or it runs, or has run, and then
  *     only its address is used.
- *     While a thread is inside either it holds (completion.c): completing a request takes it off its token, and calls
- *     functions, which may fire others.
  *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
  * Ordering
  *  the push in vez__cancel_enlist (release) pairs with the exchange in arrivals_take (acquire): the request's fields.
  *  the exchange to FIRED in arrivals_take (release) pairs with the loads in vez_cancel_fired and vez_cancel_clear
- *  (acquire).
- *  An enlisting and a firing meet on arrivals_: either the push comes first and the fire takes it, or it is refused.
+ *  (acquire). An enlisting and a firing meet on arrivals_: either the push comes first and the fire takes it, or it
+ *  is refused.
  * Progress: enlisting is lock-free; a fire is linear in the family and the requests it ends, and each leaves its room
  *  in constant time. One fire does not wait for another's hooks.
  * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one.
@@ -149,8 +149,8 @@ static vez_monitor_t kin = VEZ_MONITOR_INITIALIZER(NULL);
 static vez_room_t detaching = VEZ_ROOM_INITIALIZER;
 static struct vez__agenda due;
 
-/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is looked
- * at. */
+/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is
+ * looked at. */
 struct run {
 	struct run *next;
 	const vez_cancel_hook_t *hook;
@@ -276,8 +276,8 @@ static void fire_and_exit(vez_cancel_t *c)
 	CDS_INIT_LIST_HEAD(&fire.hooks);
 	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
 		mark(t, &fire);
-	/* Looked at inside: who detaches a hook from this list is inside, too, and done with it when run_hooks has
-	 * been. */
+	/* Looked at inside: who detaches a hook from this list is inside, too, and done with it when run_hooks
+	 * has been. */
 	bool owes_hooks = !cds_list_empty(&fire.hooks);
 	vez__exit_holding(&kin);
 	cds_list_for_each_safe(link, next, &fire.waits)
@@ -505,8 +505,8 @@ void vez_cancel_init(vez_cancel_t *c)
 
 /* ---- fork ---- */
 
-/* The child has one thread: who waited for a hook, or ran one, is not there, and kin must not be left to one of
- * them. */
+/* The child has one thread: who waited for a hook, or ran one, is not there, and kin must not be left to one
+ * of them. */
 static void in_child(void)
 {
 	uint64_t self = vez__self();

@@ -14,13 +14,17 @@
  *           queue      functions still to be called, in order
  *           calling    one of them runs
  *  shard    for the requests whose addresses hash there; all inside its monitor
- *           runs       the completions that are under way, each on the stack of who carries it out
- *           room       who waits for a request to complete (a request's pointer is the address waited for)
+ *           runs       the completions that are under way, each on the stack of who carries it out, the latest first;
+ *                      of: the request, or NULL when one filed later at the same address has a run, too
+ *           room       who waits for a request to complete. A request's pointer is what it waits for: the request,
+ *                      until that has a run; then the run
  * Invariants
  *  P1 a settled request is completed by one thread, once: M2 of monitor.c.
  *  P2 a request's word says DONE exactly from the moment, inside its shard, when its run is entered there. From then on
  *     it is its owner's: only its address is used. A listed one is touched until it is in its list, and a member until
  *     its select knows; who may free it waits for that.
+ *  P5 a run is r's if it is of r and r's word says DONE and ASYNC. Otherwise what was at this address before is being
+ *     completed: r is queued (no DONE), or was decided at once and never had a run (no ASYNC).
  *  P3 while holding, nothing is completed by this thread: a handler that interrupts it, or a body that it runs inside a
  *     monitor, leaves what it settles. So no lock is asked for by a thread that has it, and no function is called with
  *     one held; what another thread has, that one lets go.
@@ -51,6 +55,7 @@
 /* A completion that is under way. */
 struct run {
 	struct run *next;
+	struct shard *shard;
 	const vez_request_t *of;
 	uint64_t runner;
 };
@@ -80,21 +85,37 @@ static vez_request_t *link_of(const vez_request_t *r)
 
 /* ---- a request is complete ---- */
 
+/* Inside its shard: the run of r, or of what was there before. */
+static struct run *run_of(const struct shard *s, const vez_request_t *r)
+{
+	struct run *run = s->runs;
+	while (run && run->of != r)
+		run = run->next;
+	return run;
+}
+
 static void begin_run(struct run *run, vez_request_t *r)
 {
 	struct shard *s = shard_of(r);
+	run->shard = s;
 	run->of = r;
 	run->runner = vez__self();
 	vez__monitor_enter(&s->monitor);
+	struct run *before = run_of(s, r);
+	if (before)
+		before->of = NULL;
 	run->next = s->runs;
 	s->runs = run;
+	for (vez_request_t *w = vez_room_first(&s->room); w; w = vez_room_next(&s->room, w))
+		if (w->ptr_ == r)
+			w->ptr_ = run;
 	vez__fetch_or(&r->word_, VEZ__DONE, release);
 	vez__monitor_exit(&s->monitor);
 }
 
 static void end_run(struct run *run)
 {
-	struct shard *s = shard_of(run->of);
+	struct shard *s = run->shard;
 	vez_request_t *next;
 	vez__monitor_enter(&s->monitor);
 	struct run **link = &s->runs;
@@ -102,10 +123,10 @@ static void end_run(struct run *run)
 		link = &(*link)->next;
 	if (*link) /* not in the child of a fork that was made inside the function */
 		*link = run->next;
-	for (vez_request_t *r = vez_room_first(&s->room); r; r = next) {
-		next = vez_room_next(&s->room, r);
-		if (r->ptr_ == run->of)
-			vez_monitor_settle(&s->monitor, r, 0);
+	for (vez_request_t *w = vez_room_first(&s->room); w; w = next) {
+		next = vez_room_next(&s->room, w);
+		if (w->ptr_ == run)
+			vez_monitor_settle(&s->monitor, w, 0);
 	}
 	vez__monitor_exit(&s->monitor);
 }
@@ -270,13 +291,15 @@ int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, vez_deadli
 
 /* ---- waiting for it ---- */
 
-/* Inside its shard. 0: it is complete; EINPROGRESS: it will be; EINVAL: never; EDEADLK: not while this waits. */
-static int status(const struct shard *s, const vez_request_t *r)
+/* Inside its shard. 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or its run) ends;
+ * EINVAL: never; EDEADLK: not while this waits. */
+static int status(const struct shard *s, vez_request_t *r, void **on)
 {
-	for (const struct run *run = s->runs; run; run = run->next)
-		if (run->of == r)
-			return run->runner == vez__self() ? EDEADLK : EINPROGRESS;
 	uint32_t seen = vez__load(&r->word_, acquire);
+	struct run *run = seen & VEZ__DONE && seen & VEZ__ASYNC ? run_of(s, r) : NULL;
+	*on = run ? (void *)run : (void *)r;
+	if (run)
+		return run->runner == vez__self() ? EDEADLK : EINPROGRESS;
 	if (seen & VEZ__DONE)
 		return 0;
 	return seen & VEZ__ASYNC ? EINPROGRESS : EINVAL;
@@ -285,12 +308,13 @@ static int status(const struct shard *s, const vez_request_t *r)
 int vez_request_wait(vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	struct shard *s = shard_of(r);
+	void *on;
 	if (cancel && vez_cancel_fired(cancel))
 		return ECANCELED;
 	vez__enter_holding(&s->monitor);
-	int rc = status(s, r);
+	int rc = status(s, r, &on);
 	if (rc == EINPROGRESS)
-		return vez__wait_holding(&s->monitor, &s->room, r, deadline, cancel);
+		return vez__wait_holding(&s->monitor, &s->room, on, deadline, cancel);
 	vez__exit_holding(&s->monitor);
 	return rc;
 }

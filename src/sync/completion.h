@@ -19,8 +19,8 @@ void vez__forget_limits(vez_request_t *r);
 void vez__hold(void);
 void vez__let_go(void);
 
-/* The same around a monitor that completing enters; and a wait inside it, which leaves both, with what as its
- * pointer. */
+/* The same around a monitor that completing enters; and a wait inside it, which leaves both, with what as
+ * its pointer. */
 void vez__enter_holding(vez_monitor_t *m);
 void vez__exit_holding(vez_monitor_t *m);
 int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, vez_deadline_t deadline, vez_cancel_t *cancel);

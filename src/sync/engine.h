@@ -61,8 +61,8 @@ static inline void vez__monitor_exit(vez_monitor_t *m)
 }
 
 /* Inside, for destroy: leaves with EBUSY if a request is queued or held says so. Otherwise leaves and returns 0 when
- * everyone who was still to come in because of a settled request has been here: from then on nobody touches the
- * monitor. */
+ * everyone who was still to come in because of a settled request has been here: from then on nobody touches
+ * the monitor. */
 int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held);
 
 /* ---- a request is filed ---- */
@@ -85,8 +85,8 @@ int vez__async_begin(vez_request_t *r);
 /* Ends it with this code, which is the request's result unless it is EINPROGRESS; returns what the call returns. */
 int vez__async_end(vez_request_t *r, int rc);
 
-/* Whether what cannot be had on the fast path is to be filed. False: its deadline has passed, so one attempt
- * decides. */
+/* Whether what cannot be had on the fast path is to be filed. False: its deadline has passed, so one
+ * attempt decides. */
 bool vez__async_waits(const vez_request_t *r);
 
 /* What an attempt comes to when there is no time left. */
@@ -161,9 +161,9 @@ void vez__request_look_again(vez_request_t *r, vez_deadline_t at);
  * looked in vain); if not, it looks again by then. True once. */
 bool vez__request_lost_patience(vez_request_t *r);
 
-/* Takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply no
- * more.
- * Until then it is the caller's. False: its thread or one that fired its token is coming; settle it here instead. */
+/* Takes r out of its room without settling it, to be moved to a room of another monitor, where its limits apply
+ * no more. Until then it is the caller's. False: its thread or one that fired its token is coming; settle it
+ * here instead. */
 bool vez__request_take_out(vez_request_t *r);
 
 /* Inside m: puts a request that was taken out of another monitor's room in this one, last. */

@@ -7,20 +7,19 @@
  *	bits 0-1    the lock   futex/lock.h
  *	bit 2       AUTO       constant
  *	bit 3       SET        manual: open; AUTO: one set is kept. Set by set, cleared by reset and by the wait that
- *	takes it
+ *	                       takes it
  *	bit 4       CHOSEN     AUTO: a wait-for-any was queued here. Set inside, never cleared
  *	bits 32-63  undecided  requests that wait and that no set has let through. A request counts itself inside; a
- *	                       set, from anywhere, takes off those that it lets through; who gives up takes itself off
- *	                       inside
+ *	                       set, from anywhere, takes off those that it lets through; who gives up takes
+ *	                       itself off inside
  *  room_  the requests, oldest first. The first (length - undecided) of them have been let through: whoever is inside
  *         settles them before it leaves.
  * Invariants
  *  V1 a set decides by its one exchange: it takes requests off the count, or sets SET. What it takes off is never put
  *     back, so a later reset, give-up or newcomer cannot undo it.
- *  V2 let through are always the oldest: the room is FIFO, and only a request that is not among those let through gives
- *  up.
- *     But what was let through may be lost (select.c): then the set is carried out for the next, or kept, by who is
- *     inside; so where that can be (CHOSEN), a reset comes after who is inside.
+ *  V2 let through are always the oldest: the room is FIFO, and only a request that is not among those let through
+ *     gives up. But what was let through may be lost (select.c): then the set is carried out for the next, or kept, by
+ *     who is inside; so where that can be (CHOSEN), a reset comes after who is inside.
  *  V3 while nobody is inside: the room holds as many as are undecided, and SET implies that there are none. Who leaves
  *     made it so, by the word that its leaving exchange expects; a set that finds undecided requests enters or finds
  *     somebody inside.
@@ -78,8 +77,8 @@ static uint64_t with_held_set(uint64_t word)
 
 /* ---- inside ---- */
 
-/* Carries out a set for the first. Where that is lost, AUTO, the set is carried out anew, as if it had not been
- * there. */
+/* Carries out a set for the first. Where that is lost, AUTO, the set is carried out anew, as if it had not
+ * been there. */
 static void let_first_through(vez_event_t *e)
 {
 	uint64_t seen = vez__load(&e->monitor_.word_, relaxed);

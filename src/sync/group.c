@@ -7,19 +7,19 @@
  *	bits 0-1    the lock             futex/lock.h
  *	bit 2       WAITING              somebody is queued. Set inside before the first is queued; cleared inside, in
  *	                                 the exchange that lets the last one in or just before the last one is taken out
- *	bits 3-34   group                the running group, if count > 0; else what it was last. Anybody who enters
- *	first
+ *	bits 3-34   group                the running group, if count > 0; else what it was last. Anybody who
+ *	                                 enters first
  *	bits 35-63  count                how many are inside, or let in. Anybody
  *  room_          FIFO; a request's value is its group
  * Invariants
  *  G1 all who are inside are of the running group. The group changes only in an exchange that finds count = 0.
  *  G2 whenever nobody is inside the monitor: WAITING exactly if the room is not empty; and then count > 0, and the
- *     first in the queue is of another group than the running one (or count is at its most).
- *     Who leaves the monitor made it so, by the word that its leaving exchange expects; and the last member to leave,
- *     where somebody waits, enters the monitor in the same exchange or finds somebody inside.
+ *     first in the queue is of another group than the running one (or count is at its most). Who leaves the monitor
+ *     made it so, by the word that its leaving exchange expects; and the last member to leave, where somebody waits,
+ *     enters the monitor in the same exchange or finds somebody inside.
  *  G3 while WAITING, a newcomer enters only from inside, after all have been let in who can be. So when count falls to
- *     0 it is decided who comes next: the members of the longest waiter's group that are queued, before anyone can join
- *     them.
+ *     0 it is decided who comes next: the members of the longest waiter's group that are queued, before anyone can
+ *     join them.
  *  G4 enters wait until nobody is inside the monitor, so that who lets them in has left. try_enter does not:
  *     vez_group_destroy waits for that one.
  * Ordering
@@ -106,8 +106,7 @@ static bool claim_members(vez_group_t *g, uint64_t seen, uint32_t id, uint64_t n
 }
 
 /* Lets in all members of the first one's group, where nobody is inside; else the first alone, which is of the running
- * group:
- * those who came later may have one of another group before them. */
+ * group: those who came later may have one of another group before them. */
 static bool serve(vez_monitor_t *m, uint64_t seen)
 {
 	vez_group_t *g = group_of(m);

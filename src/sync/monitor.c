@@ -47,8 +47,7 @@
  * Ordering
  *  vez__monitor_leave (release) pairs with vez__monitor_enter (acquire): all that is "by the one inside".
  *  vez__word_publish (release) pairs with vez__word_wait in vez__request_await (acquire): result_, and what came
- *  before.
- *  SETTLED, COMING and FIRED need only their order on one word, which all exchanges have.
+ *  before. SETTLED, COMING and FIRED need only their order on one word, which all exchanges have.
  *  A room's monitor_ (release, acquire): its ops_, where a request comes from outside.
  * Progress and fairness
  *  Served by key, then by arrival. Every departure re-evaluates: who gives up serves before it leaves (serve, gave_up).
@@ -353,7 +352,7 @@ int vez__async_end(vez_request_t *r, int rc)
 	bool member = r->state_ & MEMBER;
 	if (vez__load(&r->word_, relaxed) & VEZ__ASYNC)
 		vez__forget_limits(r);
-	vez__store(&r->word_, VEZ__ASYNC | VEZ__DONE, release);
+	vez__store(&r->word_, VEZ__DONE, release);
 	if (member)
 		vez__select_decided(r);
 	return rc;
@@ -440,7 +439,7 @@ static bool settle_unfiled(vez_monitor_t *m, vez_request_t *r, int result)
 	int refused = vez__async_begin(r);
 	bool won = decide(r, refused ? refused : result) && !refused;
 	vez_request_set_limits(r, VEZ_FOREVER, NULL);
-	vez__store(&r->word_, VEZ__ASYNC | VEZ__DONE, release);
+	vez__store(&r->word_, VEZ__DONE, release);
 	if (r->state_ & MEMBER) {
 		m->pins_++;
 		complete(m, r);
@@ -485,8 +484,8 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 		m->gave_up_(m, r->room_, r);
 }
 
-/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has to
- * come. */
+/* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has
+ * to come. */
 static bool end_inside(vez_monitor_t *m, vez_request_t *r, int cause)
 {
 	bool ended = false;
@@ -635,8 +634,8 @@ static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 	return takes;
 }
 
-/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is completed after.
- * */
+/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is
+ * completed after. */
 static void come_to(vez_monitor_t *m, const struct vez__ops *ops)
 {
 	vez__hold();

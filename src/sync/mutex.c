@@ -5,11 +5,11 @@
  * State
  *  monitor_.word_
  *	bits 0-1  the lock    futex/lock.h
- *	bit 32    HELD        somebody owns the mutex. Set by who takes it, or for it by who grants it; cleared by
- *	unlock
+ *	bit 32    HELD        somebody owns the mutex. Set by who takes it, or for it by who grants it; cleared
+ *	                      by unlock
  *	bit 33    QUEUED      requests are in the room. Inside
- *	bit 34    POKED       the first was told that the mutex is free, and is coming. Set inside, cleared by it when
- *	it comes
+ *	bit 34    POKED       the first was told that the mutex is free, and is coming. Set inside, cleared by it
+ *	                      when it comes
  *	bit 35    HANDOFF     the mutex goes to the first; newcomers queue. Inside; while QUEUED always, if FAIR
  *	bits 36-38  FAIR, RECURSIVE, ERRORCHECK   constant
  *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by who grants; read
@@ -19,8 +19,8 @@
  * Invariants
  *  X1 HELD is only set by an exchange that saw it clear: one owner.
  *  X2 while nobody is inside and the mutex is free, nobody is queued, or the first is coming (POKED, or its own
- *  deadline).
- *     Unlock makes it so: it enters, or finds POKED, or finds somebody inside who will leave only past serve.
+ *     deadline). Unlock makes it so: it enters, or finds POKED, or finds somebody inside who will leave only
+ *     past serve.
  *  X3 while HANDOFF, only who grants inside sets HELD.
  *  X4 who comes in vain keeps its place and looks again 1 ms after its first vain look; from then on HANDOFF.
  * Ordering
@@ -246,8 +246,8 @@ static VEZ__COLD int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_canc
 	return rc;
 }
 
-/* Guesses the word first, that of a default mutex which nobody waits for: to load it before the exchange costs 2 ns of
- * 17. */
+/* Guesses the word first, that of a default mutex which nobody waits for: to load it before the exchange costs 2 ns
+ * of 17. */
 static inline bool lock_fast(vez_mutex_t *m)
 {
 	uint64_t guess = 0;
@@ -282,8 +282,8 @@ int vez_mutex_trylock(vez_mutex_t *m)
 
 /* ---- unlock ---- */
 
-/* Whether the unlock has to enter: somebody is queued, and nobody is coming or inside who would see that the mutex is
- * free. */
+/* Whether the unlock has to enter: somebody is queued, and nobody is coming or inside who would see that the mutex
+ * is free. */
 static inline bool has_to_enter(uint64_t seen)
 {
 	return (seen & QUEUED) && !(seen & VEZ__LOCKED) && !(seen & POKED);

@@ -8,12 +8,13 @@
  *	bit 2       RUNNING              somebody has the turn: its function runs, or is about to. Inside
  *	bit 3       DONE                 a function has returned 0; set inside, never cleared
  *  room_       who waits; a request's value is its thread (vez__self)
- *  runner_     the thread that has the turn, 0: none. Written inside; read anywhere, but only to compare it with the
- * reader Invariants
+ *  runner_     the thread that has the turn, 0: none. Written inside; read anywhere, but only to compare it
+ *              with the reader
+ * Invariants
  *  O1 not both RUNNING and DONE; whenever nobody is inside, somebody waits only while RUNNING.
  *  O2 at most one thread has the turn. It is had by claiming it inside, where nobody has it, or by a request that is
- *     settled with TURN; it ends inside (finish), where it goes to the longest waiter, to everybody (DONE), or to
- *     nobody.
+ *     settled with TURN; it ends inside (finish), where it goes to the longest waiter, to everybody (DONE), or
+ *     to nobody.
  *  O3 runner_ reads as the caller's own number exactly while the caller has the turn: it alone, or who gives it the
  *     turn before it knows, writes that number, and it takes it away itself.
  *  O4 who returns 0 without having entered has seen DONE with nobody inside: so the one who set it has left for good,
@@ -22,8 +23,7 @@
  *  vez__monitor_leave in finish (release) pairs with the load in vez_once, with vez_monitor_enter in claim, and through
  *  the request's word with vez__request_await in claim (all acquire).
  * Progress and fairness: FIFO; a failure wakes one thread, the next. (They do not sleep as a cohort: a failure would
- * wake them all.
- *  The wakes of a success come once in the life of an object.)
+ *  wake them all. The wakes of a success come once in the life of an object.)
  * Sources: pthread_once; specific notification: C. Martins (2009).
  */
 #include "vez/once.h"

@@ -28,8 +28,8 @@
  * Progress and fairness: each side is FIFO. Whoever makes an item or a place available while somebody waits for it
  *  hands it over in the same step, so no newcomer can come between.
  * Lifetime: as in monitor.c: the leaving exchange is the last touch, for a put, a take and a close alike.
- * Sources: the bounded buffer of Dijkstra (1965) and of Hoare, "Monitors" (1974); hand-over by delegation: C. Martins
- * (2009).
+ * Sources: the bounded buffer of Dijkstra (1965) and of Hoare, "Monitors" (1974); hand-over by delegation:
+ *  C. Martins (2009).
  */
 #include "vez/queue.h"
 

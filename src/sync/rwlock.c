@@ -47,8 +47,8 @@
  * Races considered (each a scenario of the explorer, or a test)
  *  give-up x grant: both inside; giving up serves first by the word from which it then takes the request out, so a hold
  *   that was left in the word before is granted, and the give-up finds itself settled.
- *  give-up x who was held back: leaving serves: the last writer's departure admits the readers, the last upgrader's
- *   too.
+ *  give-up x who was held back: leaving serves: the last writer's departure admits the readers, the last
+ *   upgrader's too.
  *  unlock x joining: the joining exchange fails, what the unlock left is served first, and then it queues; it is served
  *   by its own leaving if it could have entered.
  *  unlock x newcomer's fast path: W4. trylock x one inside: decided by the word alone, which says all but who is first.
@@ -346,8 +346,8 @@ static int enter_async(vez_rwlock_t *l, const struct way *way, bool (*fast)(vez_
 }
 
 /* The fast paths: nobody waits, nobody is inside. They guess what the word reads when one thread uses the lock: an
- * exchange need not wait for a load of what the one before it has stored. Readers that only meet other readers try
- * again. */
+ * exchange need not wait for a load of what the one before it has stored. Readers that only meet other readers
+ * try again. */
 static inline bool read_fast(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_;

@@ -22,9 +22,9 @@
  *  D1 at most one is inside: TAKEN is set by an exchange that finds it clear, and cleared by its owner.
  *  D2 whenever nobody is inside the monitor: WAITING exactly if the room is not empty; and then TAKEN, or GAP and the
  *     gap lasts or its end has only just come. In the gap one of those who wait is the keeper, or some thread is on its
- *     way into the monitor because of one, and will appoint one: nobody waits for a time that nobody keeps.
- *     Who leaves the monitor made it so, by the word that its leaving exchange expects; and a leave that finds WAITING
- *     enters the monitor in the same exchange or finds somebody inside.
+ *     way into the monitor because of one, and will appoint one: nobody waits for a time that nobody keeps. Who leaves
+ *     the monitor made it so, by the word that its leaving exchange expects; and a leave that finds WAITING enters the
+ *     monitor in the same exchange or finds somebody inside.
  *  D3 who can enter is chosen among those who are queued then: a newcomer is considered only after serve found that
  *     nobody who waits can enter.
  *  D4 only its own thread tells a request to look again at some time: the keeper is appointed by telling it to come in
@@ -285,8 +285,8 @@ int vez_sched_leave(vez_sched_t *s)
 
 /* ---- the rest ---- */
 
-/* Inside: the word when there is a gap. Who is inside the resource will say when it leaves; if it has left, it is
- * now. */
+/* Inside: the word when there is a gap. Who is inside the resource will say when it leaves; if it has left, it
+ * is now. */
 static void begin_gaps(vez_sched_t *s)
 {
 	uint64_t before = vez__fetch_or(&s->monitor_.word_, GAP, relaxed);

@@ -4,8 +4,8 @@
  *
  * State
  *  won_      NULL; the member that has won; TAKING, while two members are about to win together; NOBODY, when the wait
- *            was abandoned. Set by exchange, by whoever is inside the monitor of the member's object. Final but for
- *            TAKING
+ *            was abandoned. Set by exchange, by whoever is inside the monitor of the member's object. Final but
+ *            for TAKING
  *  members_  all members, the latest first, linked by then_.member_; its own thread's
  *  filed_    how many were passed to an X_async; its own thread's
  *  pending_  how many of those are not complete. Raised by its own thread, inside no matter what monitor; lowered, and
@@ -26,8 +26,8 @@
  *  won_ (acq_rel) decides; results travel by the monitors (select_decided -> vez_select_wait).
  * Progress: a claim is one exchange, safe in a signal handler. Withdrawing is linear in the members.
  * Lifetime: completers touch the select last when they leave monitor_, and vez_select_wait returns from inside it.
- * Sources: Hoare, CSP (1978); the claimed state of two that meet: J. Reppy, C. Russo, Y. Xiao, "Parallel Concurrent ML"
- *  (2009).
+ * Sources: Hoare, CSP (1978); the claimed state of two that meet: J. Reppy, C. Russo, Y. Xiao, "Parallel Concurrent
+ *  ML" (2009).
  */
 #include "select.h"
 

@@ -8,14 +8,13 @@
  *	bit 2       CLOSED               set by close, never cleared
  *	bit 3       BARGING              constant
  *	bit 4       BEHIND               the first in the queue has a key above 0: a newcomer with key 0 comes before
- *	                                 it. Set and cleared by the one inside; late to be set, never late to be
- *	                                 cleared.
- *	bit 5       POKED                barging: a waiter was told to come and look; set inside, cleared by it when it
- *	comes
+ *	                                 it. Set and cleared inside; late to be set, never late to be cleared
+ *	bit 5       POKED                barging: a waiter was told to come and look; set inside, cleared by it when
+ *	                                 it comes
  *	bit 6       HANDOFF              barging: the first has been passed over long enough: newcomers queue. Inside
  *	bit 7       WARNED               barging: the first knows that it may be passed over, and keeps the time. Inside
- *	bits 8-31   demand               sum of what queued requests want, DEMAND_MOST if it is more; 0: nobody is
- *	queued. Inside
+ *	bits 8-31   demand               sum of what queued requests want, DEMAND_MOST if it is more; 0: nobody
+ *	                                 is queued. Inside
  *	bits 32-63  permits              what nobody holds. Anybody
  *  demand_        the sum itself; inside
  *  below_max_     VEZ_SEM_MAX less the maximum (so that all-zero bytes are a semaphore); constant
@@ -24,9 +23,9 @@
  *  S1 permits <= max + demand. A release decides by this alone, in the exchange that adds its permits. It is exact: if
  *     all who wait can be served, what is left is permits - demand; if not, what is left is less than some request
  *     wants, so at most max. (Above DEMAND_MOST it needs the sum itself, and so the lock.)
- *  S2 while nobody is inside: FIFO: the first in the queue wants more than there is. BARGING: so, or POKED.
- *     Who leaves made it so, by the word that its leaving exchange expects; and a release that finds queued requests
- *     enters or finds somebody inside.
+ *  S2 while nobody is inside: FIFO: the first in the queue wants more than there is. BARGING: so, or POKED. Who leaves
+ *     made it so, by the word that its leaving exchange expects; and a release that finds queued requests enters or
+ *     finds somebody inside.
  *  S3 permits that were decided to go to queued requests go there: without BARGING others take only what is left when
  *     all who wait are served, or what is not enough for the first, if they come before it by key.
  *  S4 acquires wait until nobody is inside, so that who lets them go has left. try_acquire does not: it may hold
@@ -34,8 +33,7 @@
  * Ordering
  *  Permits: every exchange on the word that adds permits releases, every one that takes them acquires, and all are
  *  read-modify-write, so they form one release sequence: an acquire sees what came before every release that fed the
- *  permits.
- *  release (busy) -> serve: the one inside grants by acq_rel, and publishes to the waiter (word.c).
+ *  permits. release (busy) -> serve: the one inside grants by acq_rel, and publishes to the waiter (word.c).
  * Progress and fairness
  *  Release is lock-free. It never waits for the one inside: where the monitor is busy its permits lie in the word,
  *  the leaver's exchange fails, and the leaver serves. Nobody is passed over, but by key; with BARGING for about 1 ms:
@@ -377,8 +375,8 @@ static VEZ__COLD int release_inside(vez_sem_t *s, uint64_t n)
 	return rc;
 }
 
-/* What a release does to the word besides adding its permits: enters, where somebody waits and nobody will see to
- * it. */
+/* What a release does to the word besides adding its permits: enters, where somebody waits and nobody will see
+ * to it. */
 static uint64_t entering(uint64_t seen)
 {
 	if (demand_in(seen) == 0 || (seen & VEZ__LOCKED))

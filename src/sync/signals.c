@@ -86,10 +86,16 @@ static void give_back(int signo)
 	bind(signo, NULL);
 }
 
+/* Those between the old signals and the real-time ones are the C library's. */
+static bool can_be_handled(int signo)
+{
+	return signo > 0 && signo < SIGNALS && signo != SIGKILL && signo != SIGSTOP && (signo < 32 || signo >= SIGRTMIN);
+}
+
 int vez_cancel_on_signal(vez_cancel_t *c, int signo)
 {
 	int rc = 0;
-	if (signo <= 0 || signo >= SIGNALS)
+	if (!can_be_handled(signo))
 		return EINVAL;
 	if (c)
 		rc = vez__alarm_start();

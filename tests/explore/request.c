@@ -425,6 +425,87 @@ static void called_twice_2(void)
 X_SCENARIO(request_again, .setup = make_again, .thread = { release_one }, .check = called_twice);
 X_SCENARIO(request_again_two, .setup = make_again, .thread = { release_one, release_one }, .check = called_twice_2);
 
+/* Its memory is another request's before its function has returned: who waits for that one sees it completed. */
+static vez_sem_t next;
+static int stage;
+
+static void use_anew(vez_request_t *done, int result, void *arg)
+{
+	note(done, result, arg);
+	vez_request_init(done, note, arg);
+	rc[2] = vez_sem_acquire_async(&next, 1, done);
+	vez__store(&stage, 1, release);
+}
+
+static void make_anew_with(uint32_t permits)
+{
+	make_0();
+	X_NAME(next);
+	stage = 0;
+	x_assert(vez_sem_init(&next, permits, 0, 0) == 0);
+	vez_request_init(&r[0], use_anew, NULL);
+	file(0, 1);
+}
+
+static void make_anew(void)
+{
+	make_anew_with(0);
+}
+
+static void make_anew_at_once(void)
+{
+	make_anew_with(1);
+}
+
+static void wait_for_next(void)
+{
+	x_await(vez__load(&stage, acquire) == 1);
+	wait();
+	x_assert(told == 1 && calls[0] == 2);
+}
+
+static void wait_for_next_at_once(void)
+{
+	x_await(vez__load(&stage, acquire) == 1);
+	x_assert(rc[2] == 0);
+	wait();
+	x_assert(calls[0] == 1);
+}
+
+static void release_next(void)
+{
+	x_await(vez__load(&stage, acquire) == 1);
+	told = 1;
+	x_assert(vez_sem_release(&next, 1) == 0);
+}
+
+/* The function itself waits for it: it is not the request whose function runs. */
+static void use_anew_and_wait(vez_request_t *done, int result, void *arg)
+{
+	use_anew(done, result, arg);
+	x_await(vez_request_result(done) != EINPROGRESS);
+	wait();
+}
+
+static void make_anew_inside(void)
+{
+	make_anew_with(0);
+	r[0].then_.done_ = use_anew_and_wait;
+}
+
+static void make_anew_at_once_inside(void)
+{
+	make_anew_with(1);
+	r[0].then_.done_ = use_anew_and_wait;
+}
+
+X_SCENARIO(request_anew, .setup = make_anew, .thread = { release_one, wait_for_next, release_next });
+X_SCENARIO(request_anew_two, .setup = make_anew, .thread = { release_one, wait_for_next, wait_for_next, release_next },
+	   .preemptions = 1);
+X_SCENARIO(request_anew_at_once, .setup = make_anew_at_once, .thread = { release_one, wait_for_next_at_once });
+X_SCENARIO(request_anew_inside, .setup = make_anew_inside, .thread = { release_one, release_next });
+X_SCENARIO(request_anew_at_once_inside, .setup = make_anew_at_once_inside, .thread = { release_one });
+
 /* In the order in which they were settled. */
 static void in_order(vez_request_t *done, int result, void *arg)
 {

@@ -68,7 +68,7 @@ struct test {
 extern const struct test race_tests[], lifetime_tests[], order_tests[], signal_tests[], load_tests[], watch_tests[];
 extern const struct test mutex_tests[], rwlock_tests[], token_tests[];
 extern const struct test barrier_tests[], latch_tests[], event_tests[], queue_tests[], sched_tests[], group_tests[];
-extern const struct test once_tests[], select_tests[];
+extern const struct test once_tests[], select_tests[], async_tests[], alarm_tests[], call_tests[];
 
 struct options {
 	unsigned long rounds;
