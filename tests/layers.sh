@@ -25,6 +25,7 @@ not_sys=$(echo "$all" | grep -v '^src/futex/sys\.c$')
 not_atomic=$(echo "$all" | grep -v '^src/futex/atomic\.h$')
 futex=$(find src/futex -name '*.[ch]')
 sync=$(find src/sync -name '*.[ch]')
+not_inspect=$(echo "$all" | grep -v '^src/sync/inspect\.c$')
 
 # shellcheck disable=SC2086 # lists of files
 {
@@ -38,7 +39,8 @@ sync=$(find src/sync -name '*.[ch]')
 	none "only src/futex/sys.c makes threads and changes signal masks" 'pthread_(create|join|sigmask)' $not_sys
 	none "src/futex knows nothing of synchronizers" 'include.*(sync/|vez\.h|vez/[ace-z])' $futex
 	none "only src/futex reads errno" '\<errno\>[^.]' $sync
-	none "no wait allocates" '\<(malloc|calloc|realloc|free|alloca) *\(' $all
+	none "no wait allocates, but to be inspected" '\<(malloc|calloc|realloc|free|alloca) *\(' $not_inspect
+	none "grace periods are the inspector's" 'urcu_bp|urcu/urcu-bp' $not_inspect
 }
 
 # One basename everywhere: what is implemented in src/sync is declared in a header of its name, public or there; and
