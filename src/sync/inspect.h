@@ -66,7 +66,7 @@ static inline void vez__inspect_ready(void)
 		vez__inspect_prepare();
 }
 
-/* Inside, before r is queued: it waits for this object, with this token. */
+/* Inside, before r is queued or its deadline set: it waits for this object, with this token. */
 void vez__inspect_file(const vez_request_t *r, const void *object, enum vez__type type, const void *token);
 
 /* r, which was filed, is settled, and still its completer's. Holding or not; signal handlers, too. */

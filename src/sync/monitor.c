@@ -188,9 +188,9 @@ bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 		return false;
 	if (r->state_ & ASYNC) {
 		vez__fetch_or(&r->word_, VEZ__ASYNC, release);
-		set_alarm(r);
 		if (vez__inspecting())
 			vez__inspect_file(r, m, type_of(m, room, ops), token);
+		set_alarm(r);
 	}
 	return true;
 }
