@@ -46,8 +46,10 @@ struct vez__shown {
 #define vez__inspect_in_child() ((void)0)
 #else
 
-extern uint32_t vez__inspect_on;
-extern uint32_t vez__inspect_used; /* it was on, or is */
+/* Hidden where they are used, too: one instruction looks. */
+extern uint32_t vez__inspect_on __attribute__((visibility("hidden")));
+/* Something was ever written down. */
+extern uint32_t vez__inspect_used __attribute__((visibility("hidden")));
 
 /* Whether what happens is to be written down. */
 static inline bool vez__inspecting(void)
