@@ -331,8 +331,7 @@ static void wait_for_it(void *arg)
 	rc_of_wait = b->wait();
 }
 
-/* Seen to fail: a synchronizer of another type, or of none; a key that is not copied; a wait that is not hidden when it
- * ends; a condition without its key. */
+/* Seen to fail: a synchronizer of another type, or of none; a key that is not copied, a condition's apart. */
 Test(inspect, every_wait_of_a_thread_is_listed)
 {
 	vez_inspect_enable(true);
@@ -393,8 +392,8 @@ static const struct files {
 	{ "call", &o.monitor, false, monitor_make, call_file, call_let_go },
 };
 
-/* However it ends it is not listed any more: granted, cancelled, by a token, by its deadline. Seen to fail: a record
- * that is not taken off when a request is granted; one that is where it is withdrawn; a synchronizer without a type. */
+/* Granted or cancelled, it is not listed any more. Seen to fail: a record that is not taken off; a synchronizer without
+ * a type. */
 Test(inspect, every_request_without_a_thread_is_listed)
 {
 	vez_inspect_enable(true);
@@ -643,8 +642,8 @@ static void expect_circle(const char *text, struct taker *t, int n)
 	}
 }
 
-/* Each kind with itself, and all mixed. Seen to fail: without note in vez_mutex_lock; without it where the mutex is
- * granted to who waits; with the number of another thread; without looking at the deadline. */
+/* Each kind with itself, and all mixed. Seen to fail: without note where a mutex is locked at once; without it where
+ * it is granted; without it in rwlock.c; with the number of another thread. */
 Test(inspect, threads_that_wait_for_each_other)
 {
 	static struct lock locks[MOST_LOCKS];
@@ -702,8 +701,8 @@ Test(inspect, a_thread_that_waits_for_itself)
 	end_takers(pair, 2);
 }
 
-/* The last one of a chain waits for what nobody owns; in a circle one has a deadline; nobody who has ended owns
- * anything. Seen to fail: where a circle with a deadline is a deadlock. */
+/* The last one of a chain waits for what somebody owns who runs; in a circle one has a deadline. Seen to fail: where a
+ * circle with a deadline is a deadlock; where a circle is not looked at a second time. */
 Test(inspect, no_circle_is_no_deadlock)
 {
 	enum { N = 4 };
@@ -733,6 +732,8 @@ Test(inspect, no_circle_is_no_deadlock)
 			gate_open(&gate);
 		for (int i = 0; i < N; i++)
 			thread_await_parked(&t[i].thread);
+		/* One may have been asleep at the gate still. */
+		UNTIL(vez_inspect(NULL) == N) { }
 		for (int i = 0; i < 200; i++)
 			CHECK(vez_inspect(NULL) >= 0);
 		struct said s = inspect();
@@ -820,8 +821,8 @@ static void storm_along(void *arg)
 	}
 }
 
-/* Threads that lock in one order are never reported, whenever one looks. Seen to fail: where an owner is told only after
- * it has unlocked; without the second look, where a thread is known as owner from before its lock. */
+/* Threads that lock in one order are never reported, whenever one looks. Seen to fail: where a thread is known as the
+ * owner before it has the lock. */
 Test(inspect, no_deadlock_in_a_storm)
 {
 	struct thread t[4];
@@ -845,44 +846,38 @@ Test(inspect, no_deadlock_in_a_storm)
 	}
 }
 
-/* A mutex that another thread unlocks is not its locker's any more. Seen to fail: without clear_others. */
 static void unlock_it(void *arg)
 {
 	vez_mutex_unlock(arg);
 }
 
+/* A mutex that another thread unlocks is not its locker's any more. It is locked again unnoted, so that no other owner
+ * hides the old one. Seen to fail: without clear_others. */
 Test(inspect, another_thread_unlocks)
 {
-	static struct lock locks[2];
+	static struct lock l, apart;
 	struct thread t = { 0 };
-	struct taker taker = { .first = &locks[0], .second = &locks[1], .deadline = VEZ_FOREVER };
+	struct taker taker = { .first = &apart, .second = &l, .deadline = VEZ_FOREVER };
 	struct gate gate;
 	vez_inspect_enable(true);
-	lock_make(&locks[0], 0);
-	lock_make(&locks[1], 0);
-	CHECK(lock_take(&locks[0], VEZ_FOREVER) == 0 && lock_take(&locks[1], VEZ_FOREVER) == 0);
-	thread_start(&t, unlock_it, &locks[0].mutex);
+	lock_make(&l, 0);
+	lock_make(&apart, 0);
+	CHECK(lock_take(&l, VEZ_FOREVER) == 0);
+	thread_start(&t, unlock_it, &l.mutex);
 	thread_join(&t);
+	vez_inspect_enable(false);
+	CHECK(lock_take(&l, VEZ_FOREVER) == 0);
+	vez_inspect_enable(true);
 	gate_init(&gate);
+	gate_open(&gate);
 	taker.gate = &gate;
 	thread_start(&taker.thread, take_both, &taker);
-	gate_await(&gate, 1);
-	gate_open(&gate);
 	thread_await_parked(&taker.thread);
-	/* It owns the first and waits for the second, which this thread owns. */
-	vez_cancel_t soon = VEZ_CANCEL_INITIALIZER;
-	vez_cancel_fire_at(&soon, vez_after_ms(1));
-	CHECK(vez_mutex_lock_until(&locks[0].mutex, VEZ_FOREVER, &soon) == ECANCELED);
 	struct said s = inspect();
-	char line[LINE];
-	snprintf(line, sizeof line, "vez: mutex %p: thread %d, ", (void *)&locks[1].mutex, (int)taker.thread.tid);
-	CHECK(s.rc == 1 && *line_of(s.text, line) && strstr(s.text, ", owner "), "%s", s.text);
+	CHECK(s.rc == 1 && !strstr(s.text, "owner"), "%s", s.text);
 	forget(&s);
-	CHECK(lock_give(&locks[1]) == 0);
+	CHECK(lock_give(&l) == 0);
 	thread_join(&taker.thread);
-	CHECK(taker.rc == 0);
-	/* Both were given up: nobody owns the first, so who waits for it is told of no owner. */
-	CHECK(lock_take(&locks[0], VEZ_FOREVER) == 0 && lock_give(&locks[0]) == 0);
 	expect_nothing();
 }
 
@@ -891,14 +886,12 @@ Test(inspect, a_thread_may_own_many)
 {
 	enum { MANY = 100 };
 	static struct lock locks[MANY];
-	struct thread t = { 0 };
 	vez_inspect_enable(true);
 	for (int i = 0; i < MANY; i++) {
 		lock_make(&locks[i], 0);
 		CHECK(lock_take(&locks[i], VEZ_FOREVER) == 0);
 	}
 	for (int i = 0; i < MANY; i++) {
-		o.mutex = locks[i].mutex;
 		struct taker taker = { .first = &(struct lock){ .kind = 0 }, .second = &locks[i],
 				       .deadline = VEZ_FOREVER };
 		struct gate gate;
@@ -915,7 +908,6 @@ Test(inspect, a_thread_may_own_many)
 		CHECK(lock_give(&locks[i]) == 0);
 		thread_join(&taker.thread);
 	}
-	(void)t;
 	expect_nothing();
 }
 
@@ -924,8 +916,7 @@ Test(inspect, a_thread_may_own_many)
 static int sem_wait_one(void) { return vez_sem_acquire(&o.sem, 1); }
 
 /* Waits that began while it was off are not listed; those that began while it was on are, until they end. What was
- * locked while it was on can be unlocked afterwards, and is then nobody's. Seen to fail: with a list that is left alone
- * while it is off; with a wait that is listed though it began before. */
+ * locked while it was on can be unlocked afterwards, and is then nobody's. Seen to fail: where all waits are shown. */
 Test(inspect, on_and_off_while_threads_wait)
 {
 	struct blocks b = { .wait = sem_wait_one };
@@ -1011,7 +1002,7 @@ static void threads_come_and_go(int n)
 }
 
 /* Their records are used again. Seen to fail: where a record that was taken off is not put in limbo; with a limbo that
- * is never emptied. */
+ * is never emptied; with waits that are not hidden when they end. */
 Test(inspect, threads_that_end)
 {
 	vez_inspect_enable(true);
@@ -1187,7 +1178,7 @@ static void inspect_often(void *arg)
 Test(inspect, the_child_of_a_fork_begins_empty)
 {
 	struct blocks b = { .wait = mutex_wait };
-	struct thread waits = { 0 }, busy = { 0 };
+	struct thread waits = { 0 };
 	static vez_sem_t other;
 	vez_request_t r;
 	vez_inspect_enable(true);
@@ -1199,7 +1190,6 @@ Test(inspect, the_child_of_a_fork_begins_empty)
 	CHECK(vez_inspect_name(&o.sem, "kept") == 0);
 	lock_make(&pair[0], 0);
 	CHECK(lock_take(&pair[0], VEZ_FOREVER) == 0);
-	(void)busy;
 	for (int i = 0; i < FORKS; i++) {
 		int status = -1;
 		pid_t child = fork();
