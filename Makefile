@@ -34,7 +34,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 
 # What is built where: B is this configuration's folder.
 B := $(BUILD)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
+	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 
 # The queues are lists of liburcu inside structures that the public headers declare without it.
 BASE := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fno-strict-aliasing -pthread -Iinclude $(SANFLAGS)
@@ -49,8 +50,8 @@ OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 
-.PHONY: always all lib check check-programs unit classics stress explore explore-mutants perf perf-programs perf-plots install uninstall \
-	clean needs-check needs-perf
+.PHONY: always all lib check check-programs stress explore explore-mutants perf perf-programs perf-plots \
+	install uninstall clean needs-check needs-perf
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -166,7 +167,7 @@ needs-check:
 needs-perf:
 	@scripts/needs perf
 
-# ---- perf: one program per scenario, linked with the shared library; spin turns a knob inside, so with the static one ----
+# ---- perf: one program per scenario, linked with the shared library; spin turns a knob inside: with the static one ----
 
 PERF := $(patsubst perf/%.c,$(B)/perf/%,$(wildcard perf/*.c))
 PERFLIB := $(patsubst %.c,$(B)/obj/%.o,$(wildcard perf/lib/*.c))

@@ -7,6 +7,7 @@
 #include "vez/call.h"
 #include "vez/cancel.h"
 #include "vez/cond.h"
+#include "vez/constraint.h"
 #include "vez/deadline.h"
 #include "vez/event.h"
 #include "vez/group.h"

@@ -8,8 +8,8 @@
  *	grant     --waiters requests are queued, then granted; the time is that of the grants; impl: vez: one by one;
  *	          at-once: by one release
  *	fire      --waiters requests are queued with one token, which fires; the time is that of the fire
- *	deadline  --waiters requests with far deadlines in random order are queued, then granted; the time is that of both
- *	          impl: vez; none: the same without deadlines
+ *	deadline  --waiters requests with far deadlines in random order are queued, then granted; the time is that of
+ *	          both; impl: vez; none: the same without deadlines
  *	handoff   two threads let each other go in turn, asleep in between; an operation is a round trip; impl: vez: the
  *	          blocking call; token: with a token that never fires; select: one of them waits for any of 8 semaphores
  *
@@ -17,8 +17,8 @@
  * else the machine does.
  *
  * Each run fails if a result is wrong or a request is not completed exactly once (seen to fail: a round that queues one
- * request less than it grants), and where neither a deadline nor the mode makes one, if there is a second thread (seen to
- * fail: one that sleeps).
+ * request less than it grants), and where neither a deadline nor the mode makes one, if there is a second thread (seen
+ * to fail: one that sleeps).
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  *	vez            vez_barrier_t
  *	vez-action     the same with an action, which counts the rounds
  *	pthread        pthread_barrier_t
- *	cond           a mutex, a condition and the number of the round: what is written by hand where an action, a deadline
- *	               or a reset is needed; the last one broadcasts after it has unlocked
+ *	cond           a mutex, a condition and the number of the round: what is written by hand where an action, a
+ *	               deadline or a reset is needed; the last one broadcasts after it has unlocked
  *	cond-locked    the same, broadcasting with the mutex held: how it is usually written
  *
  * An operation is a round of all parties. Every party checks, in every round, that all others have come.
@@ -196,7 +196,9 @@ int main(int argc, char **argv)
 	if (missed)
 		perf_fail("%s: %llu times a party went on alone", impl->name, (unsigned long long)missed);
 	if (strcmp(impl->name, "vez-action") == 0 && rounds_acted != places[0].round)
-		perf_fail("%llu actions in %llu rounds", (unsigned long long)rounds_acted, (unsigned long long)places[0].round);
-	perf_print(&(struct perf_result){ "barrier", impl->name, "", parties, perf_option(options, "cpu"), ops, "" }, &region);
+		perf_fail("%llu actions in %llu rounds", (unsigned long long)rounds_acted,
+			  (unsigned long long)places[0].round);
+	perf_print(&(struct perf_result){ "barrier", impl->name, "", parties, perf_option(options, "cpu"), ops, "" },
+		   &region);
 	return 0;
 }

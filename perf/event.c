@@ -4,8 +4,8 @@
  *
  *	pingpong   two threads let each other go in turn, by two automatic events; an operation is a round trip
  *	           impl: vez; cond: a mutex, a condition and a flag each, signalled after unlocking; sem_t
- *	gate       --waiters threads wait at a gate; when all are there it is opened, and shut again for the next time (two gates
- *	           take turns); an operation is one opening
+ *	gate       --waiters threads wait at a gate; when all are there it is opened, and shut again for the next time
+ *	           (two gates take turns); an operation is one opening
  *	           impl: vez: manual events; latch: latches that are made anew; cond: a mutex, a condition and a flag,
  *	           broadcast after unlocking; cond-locked: the same, broadcast with the mutex held
  */
@@ -264,6 +264,7 @@ int main(int argc, char **argv)
 		pthread_join(threads[i], NULL);
 	if (!automatic && passed != (unsigned)(waiters * opened))
 		perf_fail("%u passed in %llu openings", passed, (unsigned long long)opened);
-	perf_print(&(struct perf_result){ "event", impl->name, mode, waiters, perf_option(options, "cpu"), done, "" }, &region);
+	perf_print(&(struct perf_result){ "event", impl->name, mode, waiters, perf_option(options, "cpu"), done, "" },
+		   &region);
 	return 0;
 }

@@ -9,8 +9,8 @@
  *	pthread-adaptive  its kind that spins
  *	pthread-recursive its kind that tracks its owner
  *
- *	contended  all threads for limit-ms: a section of that many nanoseconds inside, and as many outside. An operation
- *	           is a lock and an unlock. fairness: the most operations of a thread over the fewest
+ *	contended  all threads for limit-ms: a section of that many nanoseconds inside, and as many outside. An
+ *	           operation is a lock and an unlock. fairness: the most operations of a thread over the fewest
  *	pair       one thread, alone in the mutex; the others sleep
  *
  * The section is a chain of multiplications, as long as was measured when the program began. What it computes is read

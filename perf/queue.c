@@ -2,13 +2,13 @@
 /*
  * queue: producers and consumers on one bounded FIFO queue of 8-byte items.
  *
- * Each producer puts its share of the items as fast as it can, each consumer takes until the queue is closed and empty. An item
- * names its producer and its number. Checked: every item comes out once (count and sum), and each consumer sees every
- * producer's items in order, which is what FIFO means to it.
+ * Each producer puts its share of the items as fast as it can, each consumer takes until the queue is closed and empty.
+ * An item names its producer and its number. Checked: every item comes out once (count and sum), and each consumer sees
+ * every producer's items in order, which is what FIFO means to it.
  *
  * vez             vez_queue_t
- * cond            the classic: one mutex, a ring, one condition for each side; signal after unlocking, only if somebody waits.
- *                 The best that pthreads allow
+ * cond            the classic: one mutex, a ring, one condition for each side; signal after unlocking, only if somebody
+ *                 waits. The best that pthreads allow
  * cond-locked     the same, signalled with the mutex held: how it is usually written
  * cond-broadcast  the same, broadcast
  * A capacity of 0 is a rendezvous: vez only.
@@ -247,7 +247,8 @@ static void *consume(void *arg)
 	while (impl->take(&item)) {
 		uint64_t producer = item >> 48, number = item & (UINT64_MAX >> 16);
 		if (producer >= w->producers || number <= last[producer])
-			perf_fail("%s: not FIFO: item %llu of producer %llu after %llu", impl->name, (unsigned long long)number,
+			perf_fail("%s: not FIFO: item %llu of producer %llu after %llu", impl->name,
+				  (unsigned long long)number,
 				  (unsigned long long)producer, (unsigned long long)last[producer]);
 		last[producer] = number;
 		w->items++;
@@ -293,7 +294,8 @@ int main(int argc, char **argv)
 {
 	struct perf_region region;
 	char mode[64], extra[64];
-	perf_options(argc, argv, "producers and consumers on a bounded queue", options, sizeof options / sizeof *options);
+	perf_options(argc, argv, "producers and consumers on a bounded queue", options,
+		     sizeof options / sizeof *options);
 	impl = find_impl(perf_option(options, "impl"));
 	uint64_t nproducers = perf_number(options, "producers"), nconsumers = perf_number(options, "consumers");
 	size_t capacity = perf_number(options, "capacity");

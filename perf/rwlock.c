@@ -3,20 +3,20 @@
  * rwlock: readers and writers.
  *
  *	rd, wr  one thread, uncontended: lock and unlock pairs
- *	work    R readers and W writers lock and unlock --ops times in all, each the same share of it, and stay inside for
- *	        about a microsecond
+ *	work    R readers and W writers lock and unlock --ops times in all, each the same share of it, and stay inside
+ *	        for about a microsecond
  *	share   the same for --ms milliseconds: who was served how often
  *
- * With nothing between two rounds a thread runs on alone until its time slice ends: the lock is hardly contended, whatever
- * the number of threads. With --yield=1 who is inside lets the others run first, and they queue up.
+ * With nothing between two rounds a thread runs on alone until its time slice ends: the lock is hardly contended,
+ * whatever the number of threads. With --yield=1 who is inside lets the others run first, and they queue up.
  *
- * Checked: every hold. Writers write two plain variables apart, readers compare them. Told besides the time: the longest
- * that a writer waited, and for each kind the least served thread's share of the most served one's.
+ * Checked: every hold. Writers write two plain variables apart, readers compare them. Told besides the time: the
+ * longest that a writer waited, and for each kind the least served thread's share of the most served one's.
  *
  * vez, vez-fifo, vez-readers  vez_rwlock_t with each policy
  * cond-broadcast   one mutex, one condition, the rule of vez's default (a waiting writer holds back new readers, a
- *                  leaving one admits those who wait, writers in order): every change is broadcast, since only who waits
- *                  knows its turn
+ *                  leaving one admits those who wait, writers in order): every change is broadcast, since only who
+ *                  waits knows its turn
  * cond-two         the same rule with a condition for the readers and one for each writer, signalled after unlocking:
  *                  the best that pthreads allow
  * pthread          pthread_rwlock_t as it comes: readers first

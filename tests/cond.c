@@ -448,7 +448,7 @@ Test(cond, CON_14_cancelled_with_the_mutex)
 
 /* ---- who is notified ---- */
 
-/* Seen to fail: a wait that counts as queued after it was notified; one that stays in the room. */
+/* Seen to fail: a length that goes on counting who was moved; a broadcast that settles instead of moving. */
 Test(cond, CON_08_the_queue_as_seen_from_outside)
 {
 	EACH_VARIANT(v, ALL) {
@@ -605,7 +605,7 @@ Test(cond, ALL_keys_smallest_first_then_first_come)
 
 /* ---- a notification is not lost, and goes to whom it was meant for ---- */
 
-/* Seen to fail: a notified wait that sleeps on a word that the later one takes over. */
+/* Seen to fail: signals that are counted, and taken by whoever comes first. */
 Test(cond, B02_CON_25_a_later_waiter_does_not_steal)
 {
 	EACH_VARIANT(v, ALL) {
@@ -1201,7 +1201,7 @@ static void notify_all(void *arg, unsigned all)
 	unlock(&p->mutex);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(cond, K01_who_waits_on_one_processor_costs_nothing)
 {
 	static const struct billable wait = { wait_whole, waiters, notify_all };

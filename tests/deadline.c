@@ -51,7 +51,8 @@ Test(deadline, H03_from_timespec)
 	EXPECT_EQ(vez_deadline_from_timespec(&(struct timespec){ (time_t)1 << 31, 0 }), (INT64_C(1) << 31) * S);
 	if (sizeof(time_t) > 4) {
 		EXPECT_EQ(vez_deadline_from_timespec(&(struct timespec){ (time_t)INT64_MAX, 0 }), VEZ_FOREVER);
-		EXPECT_EQ(vez_deadline_from_timespec(&(struct timespec){ (time_t)(INT64_MAX / S), 999999999 }), VEZ_FOREVER);
+		EXPECT_EQ(vez_deadline_from_timespec(&(struct timespec){ (time_t)(INT64_MAX / S), 999999999 }),
+			  VEZ_FOREVER);
 		EXPECT_EQ(vez_deadline_from_timespec(&(struct timespec){ (time_t)INT64_MIN, -1 }), INT64_MIN);
 	}
 }

@@ -201,7 +201,7 @@ Test(group, ALL_02_H03_far_deadlines)
 	check_far_deadlines(&one);
 }
 
-/* Seen to fail: as ALL_02; withdraw that leaves WAITING set. */
+/* Seen to fail: as ALL_02; take_back that leaves WAITING set. */
 Test(group, ALL_timed_out)
 {
 	check_timed_out(&one);
@@ -225,7 +225,7 @@ Test(group, A10_cancelled_then_let_go)
 	check_cancelled_then_let_go(&one);
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(group, C04_let_go_after_the_deadline)
 {
 	check_let_go_after_the_deadline(&one);
@@ -558,7 +558,7 @@ Test(group, A01_only_those_before_the_next_group_enter)
 	}
 }
 
-/* Seen to fail: withdraw that leaves WAITING set when the last waiter has gone. */
+/* Seen to fail: take_back that leaves WAITING set when the last waiter has gone. */
 Test(group, A01_when_the_last_waiter_has_gone_newcomers_enter_at_once)
 {
 	EACH_FORM(v, WITH_TOKEN) {

@@ -111,6 +111,11 @@ static union {
 		vez_request_t request, other;
 		vez_select_t select;
 	};
+	struct {
+		vez_object_t object;
+		vez_constraint_t rule;
+		bool may;
+	};
 	vez_completions_t completions;
 	struct {
 		vez_cancel_t token;
@@ -272,6 +277,25 @@ static void get_ready(void *arg)
 static int call_wait(void) { return vez_monitor_call_when(&o.monitor, is_ready, do_nothing, NULL, VEZ_FOREVER, NULL); }
 static void call_let_go(void) { vez_monitor_call(&o.monitor, get_ready, NULL); }
 
+static bool object_ready(void *arg, void *call)
+{
+	(void)call;
+	return *(bool *)arg;
+}
+static void operate(void *self, void *arg) { (void)self, (void)arg; }
+static const vez_operation_t operation = { .body = operate };
+static void turn_on(void *self, void *arg) { *(bool *)self = arg == NULL; }
+static const vez_operation_t turning = { .body = turn_on };
+static void object_make(void)
+{
+	vez_object_init(&o.object, &o.may, 0);
+	o.may = false;
+	vez_constraint_add(&o.object, &operation, object_ready, &o.may, &o.rule);
+}
+static int object_wait(void) { return vez_object_call(&o.object, &operation, NULL); }
+static int object_file(vez_request_t *r) { return vez_object_call_async(&o.object, &operation, NULL, r); }
+static void object_let_go(void) { vez_object_call(&o.object, &turning, NULL); }
+
 static void completions_make(void) { vez_completions_init(&o.completions, -1); }
 static int completions_wait(void) { return vez_completions_wait(&o.completions, VEZ_FOREVER, NULL); }
 static vez_request_t listed;
@@ -318,6 +342,7 @@ static const struct blocks blocks[] = {
 	{ "once", &o.once, 0, once_make, once_wait, once_let_go },
 	{ "monitor", &o.monitor, 4, monitor_make, monitor_wait, monitor_let_go },
 	{ "call", &o.monitor, 0, monitor_make, call_wait, call_let_go },
+	{ "constraint", &o.object, 0, object_make, object_wait, object_let_go },
 	{ "completions", &o.completions, 0, completions_make, completions_wait, completions_let_go },
 	{ "cancel", &o.hook, 0, hook_make, hook_wait, once_let_go },
 };
@@ -390,6 +415,7 @@ static const struct files {
 	{ "queue", &o.queue, true, queue_make, take_file, queue_let_take },
 	{ "monitor", &o.monitor, true, monitor_make, monitor_file, monitor_let_go },
 	{ "call", &o.monitor, false, monitor_make, call_file, call_let_go },
+	{ "constraint", &o.object, false, object_make, object_file, object_let_go },
 };
 
 /* Granted or cancelled, it is not listed any more. Seen to fail: a record that is not taken off; a synchronizer without

@@ -168,7 +168,7 @@ Test(latch, ALL_10_fork)
 	check_fork(latch);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(latch, K01_who_waits_on_one_processor_costs_nothing)
 {
 	check_no_cost_on_one_cpu(latch);
@@ -281,7 +281,7 @@ Test(latch, LAT_17_opening_wakes_all_with_one_call)
 	}
 }
 
-/* Seen to fail: withdraw that leaves AWAITED when the last gives up. */
+/* Seen to fail: take_back that leaves AWAITED when the last gives up. */
 Test(latch, ALL_nobody_waits_any_more)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -301,7 +301,7 @@ Test(latch, ALL_nobody_waits_any_more)
 	}
 }
 
-/* Seen to fail: withdraw that does not look at the count. */
+/* Seen to fail: take_back that does not look at the count. */
 Test(latch, C04_opened_between_its_deadline_and_its_leaving)
 {
 	EACH_WAIT(v, WITH_DEADLINE) {

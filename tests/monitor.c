@@ -318,7 +318,7 @@ Test(monitor, A01_who_times_out_lets_the_next_go)
 	}
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled; a fire that does. */
+/* Seen to fail: await that asks the clock, or its token, and not its request. */
 Test(monitor, B03_C04_what_was_settled_stands)
 {
 	EACH_VARIANT(v, FIFO_ONLY) {

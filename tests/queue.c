@@ -308,7 +308,7 @@ Test(queue, A10_cancelled_then_let_go)
 	check_cancelled_then_let_go(&ways[1]);
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(queue, C04_F02_let_go_after_the_deadline)
 {
 	EACH_WAY(way)
@@ -736,7 +736,7 @@ Test(queue, ALL_05_QUE_35_who_names_no_token_keeps_waiting)
 }
 
 /* Of two takers the first is given the item and then loses its limit before it runs: it has the item, or the other.
- * Seen to fail: come_in that gives up without asking whether it was settled. */
+ * Seen to fail: await that asks the clock and not its request. */
 Test(queue, F02_a_taker_chosen_and_then_ended)
 {
 	EACH_FORM(v, ALL) {

@@ -243,7 +243,7 @@ Test(sched, ALL_02_H03_far_deadlines)
 		check_far_deadlines(way);
 }
 
-/* Seen to fail: as ALL_02; withdraw that leaves WAITING set. */
+/* Seen to fail: as ALL_02; take_back that leaves WAITING set. */
 Test(sched, ALL_timed_out)
 {
 	EACH_WAY(way)
@@ -271,7 +271,7 @@ Test(sched, A10_cancelled_then_let_go)
 		check_cancelled_then_let_go(way);
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(sched, C04_let_go_after_the_deadline)
 {
 	EACH_WAY(way)
@@ -544,7 +544,7 @@ Test(sched, ALL_05_who_names_no_token_keeps_waiting)
 	}
 }
 
-/* Seen to fail: withdraw that leaves WAITING set when the last waiter has gone. */
+/* Seen to fail: take_back that leaves WAITING set when the last waiter has gone. */
 Test(sched, A01_when_the_last_waiter_has_gone_a_try_enters_at_once)
 {
 	EACH_FORM(v, WITH_TOKEN) {
@@ -681,7 +681,7 @@ Test(sched, ALL_who_comes_after_the_gap_comes_after_who_waited_in_it)
 }
 
 /* The real clock: whoever keeps the time when the other has gone wakes by itself.
- * Seen to fail: withdraw that leaves keeper_ to who is gone; serve that appoints nobody. */
+ * Seen to fail: take_back that leaves keeper_ to who is gone; serve that appoints nobody. */
 Test(sched, ALL_the_time_is_kept_when_the_keeper_gives_up)
 {
 	EACH_FORM(v, ALL) {

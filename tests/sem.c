@@ -18,18 +18,13 @@
 #include "acquire.h"
 #include "bill.h"
 #include "guard.h"
+#include "sanitizer.h"
 #include "sync/engine.h"
 
 static void with_requests(void)
 {
 	variant_async = true;
 }
-
-#ifdef __SANITIZE_ADDRESS__
-#define UNDER_ASAN 1
-#else
-#define UNDER_ASAN 0
-#endif
 
 TestSuite(sem, .timeout = 120, .init = with_requests);
 
@@ -649,7 +644,7 @@ Test(sem, ALL_try_and_expired_limits_are_served_by_their_key)
 	}
 }
 
-/* Seen to fail: withdraw that leaves BEHIND as it was. */
+/* Seen to fail: take_back that leaves BEHIND as it was. */
 Test(sem, ALL_a_head_that_leaves_changes_whom_try_may_pass)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -1226,7 +1221,7 @@ Test(sem, A10_cancelled_and_then_released_before_it_ran)
 	}
 }
 
-/* Seen to fail: come_in that gives up without asking whether it was settled. */
+/* Seen to fail: await that asks the clock and not its request. */
 Test(sem, C04_granted_after_its_deadline_passed_but_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
@@ -1713,7 +1708,7 @@ static void release_all(void *s, unsigned all)
 	EXPECT_EQ(vez_sem_release(s, all), 0);
 }
 
-/* Seen to fail: vez__spin_limit of ten million, with processors that are not counted. */
+/* Seen to fail: a spin budget that does not ask for the processors. */
 Test(sem, K01_who_waits_on_one_processor_costs_nothing)
 {
 	static const struct billable acquire = { acquire_one, waiters, release_all };
@@ -1771,14 +1766,13 @@ static int in_child(vez_sem_t *inherited)
 		return 1;
 	if (vez_sem_init(&fresh, 0, 0, 0) != 0)
 		return 2;
-	/* The address sanitizer may have been forked inside a lock of its own: it makes no thread then. */
-	if (!UNDER_ASAN)
+	if (THREADS_IN_CHILD)
 		thread_start(&t, release_one, &fresh);
 	else
 		vez_sem_release(&fresh, 1);
 	if (vez_sem_acquire_until(&fresh, 1, vez_after_ms(10000), vez_cancel_self()) != 0)
 		return 3;
-	if (!UNDER_ASAN)
+	if (THREADS_IN_CHILD)
 		thread_join(&t);
 	return vez_sem_destroy(&fresh) == 0 && vez_sem_destroy(inherited) == 0 ? 0 : 4;
 }

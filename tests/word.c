@@ -276,14 +276,15 @@ static void stop_before_wait(uint32_t *word)
 	gate_pass(&before_wait);
 }
 
-/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, with a cohort or without. Seen to fail:
- * publish_in that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
+/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, with a cohort or without. Seen to
+ * fail: publish_in that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
 Test(word, I02_published_between_the_look_and_the_sleep)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
 		for (int cohort = 0; cohort < 2; cohort++) {
 			uint32_t word = 0, *turn = cohort ? vez__word_cohort(&word) : NULL;
-			struct sleeper s = { .word = &word, .cohort = turn, .until = VEZ__DONE, .deadline = VEZ_FOREVER };
+			struct sleeper s = { .word = &word, .cohort = turn, .until = VEZ__DONE,
+					     .deadline = VEZ_FOREVER };
 			gate_init(&before_wait);
 			inject_before_wait(stop_before_wait);
 			thread_start(&s.thread, sleep_until, &s);

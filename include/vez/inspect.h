@@ -4,8 +4,8 @@
  *
  * While inspection is on, every request that waits is written down: what for, who, since when and until when.
  * vez_inspect lists them, one line each, and says which threads wait for each other in a circle. It is off when a
- * program starts, and then costs nothing but a branch where a mutex is locked and where a thread is about to sleep. It is
- * on from the beginning with VEZ_INSPECT=1 in the environment. In a program that hangs, a debugger may ask:
+ * program starts, and then costs nothing but a branch where a mutex is locked and where a thread is about to sleep. It
+ * is on from the beginning with VEZ_INSPECT=1 in the environment. In a program that hangs, a debugger may ask:
  *
  *	(gdb) call vez_inspect(stderr)
  *	vez: 2 requests wait

@@ -9,7 +9,8 @@
  *  calls_     the other calls that wait, in the order in which they arrived; inside. A request's pointer is its body,
  *             its value the argument, its key the guard
  *  owner_     the number of the thread whose own code, or whose body, is inside. Written by that thread
- *  ran_       how many bodies were run since somebody entered or came to run some; inside
+ *  ran_       how many bodies were run since somebody entered or came to run some, or a batch found nobody to leave the
+ *             rest to; inside
  * Invariants
  *  D1 a call is among the arrivals or in calls_ until it has run or given up. A push leaves somebody inside: the one
  *     who was, or the pusher. Who leaves expects a word without arrivals. So while nobody is inside, there are none.
@@ -22,8 +23,8 @@
  *  monitor: its lock orders them. Publication (word.c): what the body did, for the caller.
  * Progress and fairness
  *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay, if one of the
- *  callers that could go on is asleep or spins: that one is told to come. FIFO among those whose guards are true.
- *  Evaluating is linear in the calls whose guards are false.
+ *  callers that could go on is asleep or spins: that one is told to come; this is asked once in a batch. FIFO among
+ *  those whose guards are true. Evaluating is linear in the calls whose guards are false.
  * Lifetime: as in monitor.c. The push is one exchange, and the pusher's last touch of the monitor unless it entered by
  * it: from then on its call may have run, and the monitor be gone. The arrivals are such a stack as those of a token.
  * Sources: include/vez/call.h.
@@ -145,7 +146,10 @@ static void run_and_settle(vez_monitor_t *m, vez_request_t *r)
 static bool run_next(vez_monitor_t *m)
 {
 	vez__monitor_own(m, true);
-	vez_request_t *r = m->ran_ >= vez__call_batch && hand_over(m) ? NULL : first_ready(m);
+	bool leaves = m->ran_ >= vez__call_batch && hand_over(m);
+	vez_request_t *r = leaves ? NULL : first_ready(m);
+	if (!leaves && m->ran_ >= vez__call_batch)
+		m->ran_ = 0; /* so that who could come is looked for once in a batch */
 	if (r)
 		run_and_settle(m, r);
 	vez__monitor_own(m, false);

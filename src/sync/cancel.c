@@ -52,6 +52,7 @@
 #include "agenda.h"
 #include "alarm.h"
 #include "completion.h"
+#include "constraint.h"
 #include "engine.h"
 #include "inspect.h"
 #include "signals.h"
@@ -523,6 +524,7 @@ static void in_child(void)
 	}
 	memset(&due, 0, sizeof due);
 	vez__signals_forget();
+	vez__constraint_forget();
 	for (struct run **link = &running; *link;)
 		if ((*link)->runner == self)
 			link = &(*link)->next;

@@ -124,7 +124,7 @@ static const char *const names[] = {
 	[VEZ__RWLOCK] = "rwlock", [VEZ__COND] = "cond", [VEZ__EVENT] = "event", [VEZ__LATCH] = "latch",
 	[VEZ__BARRIER] = "barrier", [VEZ__GROUP] = "group", [VEZ__QUEUE] = "queue", [VEZ__SCHED] = "sched",
 	[VEZ__ONCE] = "once", [VEZ__SELECT] = "select", [VEZ__COMPLETIONS] = "completions",
-	[VEZ__REQUEST] = "request", [VEZ__CANCEL] = "cancel",
+	[VEZ__REQUEST] = "request", [VEZ__CANCEL] = "cancel", [VEZ__CONSTRAINT] = "constraint",
 };
 
 /* ---- lists ---- */
@@ -379,6 +379,12 @@ static bool is_shown(uint64_t turn)
 	return turn & 1;
 }
 
+/* Calls keep something else there: a guard, a ticket. */
+static bool has_key(enum vez__type what)
+{
+	return what != VEZ__CALL && what != VEZ__CONSTRAINT;
+}
+
 /* ---- a thread's request ---- */
 
 void vez__inspect_begin_wait(struct vez__shown *shown, const vez_request_t *r, vez_deadline_t deadline)
@@ -406,10 +412,10 @@ void vez__inspect_show_wait(const struct vez__shown *shown)
 		.token = token - low_bits(token), .since = shown->since, .deadline = shown->deadline,
 		.what = (enum vez__type)(low_bits(object) | low_bits(token) << 3),
 	};
-	/* A condition's key may be changed meanwhile by who moves the request; that of a call is its guard. */
+	/* A condition's key may be changed meanwhile by who moves the request. */
 	if (w.what == VEZ__COND)
 		w.sort_key = (intptr_t)r->arg_;
-	else if (w.what != VEZ__CALL)
+	else if (has_key(w.what))
 		w.sort_key = r->key_;
 	show(shown->record, &w);
 }
@@ -462,7 +468,7 @@ void vez__inspect_file(const vez_request_t *r, const void *object, enum vez__typ
 	mine.spares--;
 	clear(record, OF_REQUEST, r);
 	show(record, &(struct wait){ .request = r, .object = object, .what = type, .token = token,
-				     .sort_key = type == VEZ__CALL ? 0 : r->key_, .since = vez__sys_now(),
+				     .sort_key = has_key(type) ? r->key_ : 0, .since = vez__sys_now(),
 				     .deadline = vez__timer_at(&r->timer_) });
 	push(shard_of(r), record);
 }

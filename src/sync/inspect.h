@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engine, and those synchronizers that are owned, tell inspection. The schedule explorer's build leaves it out:
- * there it is always off. */
+/* What the engine, and those synchronizers that are owned, tell inspection. The schedule explorer's build leaves it
+ * out: there it is always off. */
 #ifndef VEZ__INSPECT_H
 #define VEZ__INSPECT_H
 
@@ -12,6 +12,7 @@
 enum vez__type {
 	VEZ__MONITOR, VEZ__CALL, VEZ__SEM, VEZ__MUTEX, VEZ__RWLOCK, VEZ__COND, VEZ__EVENT, VEZ__LATCH, VEZ__BARRIER,
 	VEZ__GROUP, VEZ__QUEUE, VEZ__SCHED, VEZ__ONCE, VEZ__SELECT, VEZ__COMPLETIONS, VEZ__REQUEST, VEZ__CANCEL,
+	VEZ__CONSTRAINT,
 };
 
 struct vez__record;
@@ -148,8 +149,8 @@ static inline void vez__inspect_followed(const vez_request_t *r)
 
 /* ---- owners ---- */
 
-/* The calling thread has taken this object. True: it is known as its owner, until somebody says that it is not, which is
- * to be said before the object is given up. */
+/* The calling thread has taken this object. True: it is known as its owner, until somebody says that it is not, which
+ * is to be said before the object is given up. */
 bool vez__inspect_owns(const void *object);
 void vez__inspect_disowns(const void *object);
 

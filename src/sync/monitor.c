@@ -142,6 +142,11 @@ static const struct vez__ops *ops_of(const vez_request_t *r)
 }
 
 /* What who is in this room waits for. */
+static const void *object_of(const vez_monitor_t *m, const struct vez__ops *ops)
+{
+	return (const char *)m - (ops ? ops->offset : 0);
+}
+
 static enum vez__type type_of(const vez_monitor_t *m, const vez_room_t *room, const struct vez__ops *ops)
 {
 	if (room == &m->calls_)
@@ -183,13 +188,13 @@ bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 {
 	const vez_cancel_t *token = r->cancel_;
 	enter_room(m, room, r, ops);
-	vez__inspect_place(r, m, type_of(m, room, ops));
+	vez__inspect_place(r, object_of(m, ops), type_of(m, room, ops));
 	if (!enlist(r))
 		return false;
 	if (r->state_ & ASYNC) {
 		vez__fetch_or(&r->word_, VEZ__ASYNC, release);
 		if (vez__inspecting())
-			vez__inspect_file(r, m, type_of(m, room, ops), token);
+			vez__inspect_file(r, object_of(m, ops), type_of(m, room, ops), token);
 		set_alarm(r);
 	}
 	return true;
@@ -199,12 +204,12 @@ void vez__request_arrive(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, c
 {
 	enter_room(m, room, r, ops);
 	r->state_ |= ARRIVING;
-	vez__inspect_place(r, m, type_of(m, room, ops));
+	vez__inspect_place(r, object_of(m, ops), type_of(m, room, ops));
 	if (!(r->state_ & ASYNC))
 		return;
 	vez__fetch_or(&r->word_, VEZ__ASYNC, release);
 	if (vez__inspecting())
-		vez__inspect_file(r, m, type_of(m, room, ops), r->cancel_);
+		vez__inspect_file(r, object_of(m, ops), type_of(m, room, ops), r->cancel_);
 }
 
 void vez__request_in_cohort(vez_monitor_t *m, vez_request_t *r)
@@ -238,7 +243,7 @@ static inline const void *futex_of(const vez_request_t *r)
 	return r->kind_ == VEZ__COHORT ? r->arg_ : &r->word_;
 }
 
-#define PROBE(name, r, value) VEZ__PROBE4(name, monitor_of(r), r, futex_of(r), value)
+#define PROBE(name, r, value) VEZ__PROBE4(name, object_of(monitor_of(r), ops_of(r)), r, futex_of(r), value)
 
 static struct cds_list_head *queue_made(vez_room_t *room)
 {
@@ -417,7 +422,7 @@ bool vez__request_take_out(vez_request_t *r)
 void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
 	enter_room(m, room, r, ops);
-	vez__inspect_moved(r, m);
+	vez__inspect_moved(r, object_of(m, ops));
 	r->key_ = 0;
 	vez__request_insert(r);
 }

@@ -22,7 +22,7 @@
  *     needs no rule: no claim to take back, and nobody to serve.
  *  Q4 once CLOSED, nobody waits.
  * Ordering
- *  vez__monitor_leave of a put (release) pairs with vez_monitor_enter of the take (acquire): storage, and what came
+ *  vez__monitor_leave of a put (release) pairs with vez__monitor_enter of the take (acquire): storage, and what came
  *  before the put. Copied to a waiting taker: vez__word_publish pairs with vez__request_await, as for every grant.
  *  available (acquire) comes before the load of CLOSED in refused: see there.
  * Progress and fairness: each side is FIFO. Whoever makes an item or a place available while somebody waits for it

@@ -85,7 +85,8 @@ static void make_2_spinning(void)
 	make(2, NULL);
 }
 
-X_SCENARIO(barrier_two_spinning, .setup = make_2_spinning, .thread = { meet_0, meet_1 }, .check = left_whole, .cpus = 2);
+X_SCENARIO(barrier_two_spinning, .setup = make_2_spinning, .thread = { meet_0, meet_1 }, .check = left_whole,
+	   .cpus = 2);
 
 static void pass_index(void)
 {
@@ -242,8 +243,8 @@ X_SCENARIO(barrier_deadline, .setup = make_2_acting_simply, .thread = { pass_unt
 	   .check = left_both_or_none);
 X_SCENARIO(barrier_token, .setup = make_2_acting_simply, .thread = { pass_with_token_0, pass_1, fire },
 	   .check = left_both_or_none);
-X_SCENARIO(barrier_deadline_and_token, .setup = make_2_acting_simply, .thread = { pass_until_with_token_0, pass_1, fire },
-	   .check = left_both_or_none);
+X_SCENARIO(barrier_deadline_and_token, .setup = make_2_acting_simply,
+	   .thread = { pass_until_with_token_0, pass_1, fire }, .check = left_both_or_none);
 
 /* Without an action the round is over at once. */
 static void pass_until_plain(void)

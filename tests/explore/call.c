@@ -9,6 +9,7 @@
 #include "src/futex/atomic.h"
 #include "src/sync/alarm.h"
 #include "src/sync/call.h"
+#include "vez/sem.h"
 
 static vez_monitor_t m;
 static vez_cancel_t token;
@@ -188,7 +189,8 @@ X_SCENARIO(call_batch, .setup = make_batch_1, .thread = { call_increment, call_i
 	   .check = counted_3);
 X_SCENARIO(call_batch_twice, .setup = make_batch_1, .thread = { call_increment_twice, call_increment_twice },
 	   .check = counted_4);
-X_SCENARIO(call_batch_guard, .setup = make_batch_1, .thread = { call_when_told, call_increment, call_tell }, .check = left);
+X_SCENARIO(call_batch_guard, .setup = make_batch_1, .thread = { call_when_told, call_increment, call_tell },
+	   .check = left);
 
 /* Limits: a call that gives up has not run and never will; one that has run returns 0. */
 static void call_soon(void)
@@ -233,6 +235,14 @@ static void call_never(void)
 
 X_SCENARIO(call_give_up_first, .setup = make, .thread = { call_never, call_when_told, call_tell }, .check = left);
 
+/* The token fires before anybody knows of the call. */
+static void call_never_token(void)
+{
+	x_assert(vez_monitor_call_when(&m, is_full, empty, NULL, VEZ_FOREVER, &token) == ECANCELED);
+}
+
+X_SCENARIO(call_token_never, .setup = make, .thread = { call_never_token, enter_and_tell, fire }, .check = left);
+
 /* Without a thread. */
 static void called(vez_request_t *request, int result, void *arg)
 {
@@ -267,7 +277,8 @@ static void completed(void)
 }
 
 X_SCENARIO(call_async_guard, .setup = make_async, .thread = { call_async, call_tell }, .check = completed);
-X_SCENARIO(call_async_busy, .setup = make_async, .thread = { call_async, call_tell, enter_and_tell }, .check = completed);
+X_SCENARIO(call_async_busy, .setup = make_async, .thread = { call_async, call_tell, enter_and_tell },
+	   .check = completed);
 
 static void make_async_token(void)
 {
@@ -392,3 +403,184 @@ static void ran_unless_cancelled(void)
 
 X_SCENARIO(call_async_cancel_arriving, .setup = make_async_plain, .thread = { call_and_wait, call_tell, cancel },
 	   .check = ran_unless_cancelled);
+
+/* ---- in which order ---- */
+
+static int order[4];
+static unsigned ordered;
+
+static void put_down(void *number)
+{
+	order[ordered++] = *(int *)number;
+}
+
+static void make_order(void)
+{
+	make();
+	ordered = 0;
+	for (int i = 0; i < 2; i++)
+		vez_request_init(&each[i], NULL, NULL);
+}
+
+/* One thread's calls are run in the order in which they were made, whoever was inside meanwhile. */
+static void call_1_and_2(void)
+{
+	static int numbers[] = { 1, 2 };
+	for (int i = 0; i < 2; i++) {
+		int filed = vez_monitor_call_async(&m, NULL, put_down, &numbers[i], &each[i]);
+		x_assert(filed == 0 || filed == EINPROGRESS);
+	}
+	for (int i = 0; i < 2; i++)
+		x_assert(vez_request_result(&each[i]) == 0 || vez_request_wait(&each[i], VEZ_FOREVER, NULL) == 0);
+}
+
+static void in_order(void)
+{
+	x_assert(ordered == 2 && order[0] == 1 && order[1] == 2);
+	left();
+}
+
+X_SCENARIO(call_order, .setup = make_order, .thread = { call_1_and_2, enter_and_tell }, .check = in_order);
+X_SCENARIO(call_order_three, .setup = make_order, .thread = { call_1_and_2, call_increment, enter_and_tell },
+	   .check = in_order);
+
+/* A call that comes when the rest of a batch is left to a caller, who is not there yet, is run after that rest. */
+static void make_order_batch(void)
+{
+	make_order();
+	vez__call_batch = 1;
+	x_assert(vez_monitor_call_async(&m, is_told, increment, NULL, &each[1]) == EINPROGRESS);
+}
+
+static void call_1_when_told(void)
+{
+	static int numbers[] = { 1, 2 };
+	int filed = vez_monitor_call_async(&m, is_told, put_down, &numbers[0], &each[0]);
+	x_assert(filed == 0 || filed == EINPROGRESS);
+	x_assert(vez_monitor_call_when(&m, is_told, put_down, &numbers[1], VEZ_FOREVER, NULL) == 0);
+	x_assert(vez_request_wait(&each[0], VEZ_FOREVER, NULL) == 0);
+}
+
+X_SCENARIO(call_order_batch, .setup = make_order_batch, .thread = { call_1_when_told, call_when_told, enter_and_tell },
+	   .check = in_order);
+
+/* ---- an attempt ---- */
+
+static void call_tell_now(void)
+{
+	x_assert(vez_monitor_call_when(&m, NULL, tell, NULL, VEZ_NOW, NULL) == 0);
+}
+
+static void call_now(void)
+{
+	rc[0] = vez_monitor_call_when(&m, is_told, increment, NULL, VEZ_NOW, NULL);
+	x_assert(rc[0] == 0 || rc[0] == ETIMEDOUT);
+}
+
+/* What it lets go is run; and it says ETIMEDOUT if it has not run. */
+X_SCENARIO(call_attempt, .setup = make, .thread = { call_when_told, call_tell_now }, .check = left);
+X_SCENARIO(call_attempt_two, .setup = make, .thread = { call_when_told, call_now, call_tell }, .check = ran_or_not);
+X_SCENARIO(call_attempt_batch, .setup = make_batch_1, .thread = { call_when_told, call_when_told, call_tell_now },
+	   .check = left);
+
+/* ---- what a body settles ---- */
+
+static vez_select_t any;
+static vez_sem_t s;
+static vez_request_t *winner;
+
+static void make_any(void)
+{
+	make();
+	x_alive(&r, sizeof r);
+	x_alive(&s, sizeof s);
+	X_NAME(s);
+	winner = NULL;
+	vez_select_init(&any);
+	x_assert(vez_sem_init(&s, 0, 0, 0) == 0);
+}
+
+/* An operation of the caller's own that need not wait, and says so to its wait-for-any. */
+static void settle_member(void *member)
+{
+	x_assert(vez_monitor_settle(&m, member, 0));
+}
+
+static void call_and_choose(void)
+{
+	vez_select_case(&any, &r);
+	x_assert(vez_monitor_call(&m, settle_member, &r) == 0);
+	x_assert(vez_select_wait(&any, VEZ_FOREVER, NULL, &winner) == 0);
+	x_assert(winner == &r && vez_request_result(&r) == 0);
+}
+
+X_SCENARIO(call_body_settles, .setup = make_any, .thread = { call_and_choose, call_increment }, .check = left);
+
+/* ---- one of several ---- */
+
+static void choose(void)
+{
+	vez_monitor_call_async(&m, is_told, increment, NULL, vez_select_case(&any, &r));
+	vez_sem_acquire_async(&s, 1, vez_select_case(&any, &each[0]));
+	x_assert(vez_select_wait(&any, VEZ_FOREVER, NULL, &winner) == 0);
+}
+
+static void release(void)
+{
+	x_assert(vez_sem_release(&s, 1) == 0);
+}
+
+static void one_is_taken(void)
+{
+	x_assert(count == (winner == &r));
+	x_assert(vez_sem_permits(&s) == (winner == &r) && vez_sem_waiters(&s) == 0);
+	left();
+}
+
+/* A call that loses is not run. */
+X_SCENARIO(call_any, .setup = make_any, .thread = { choose, call_tell, release }, .check = one_is_taken);
+
+/* ---- who gives up lets others go ---- */
+
+static vez_room_t room;
+
+static void tell_by_giving_up(vez_monitor_t *monitor, vez_room_t *of, vez_request_t *request)
+{
+	(void)request;
+	x_assert(monitor == &m && of == &room);
+	told = 1;
+}
+
+static void make_rule(void)
+{
+	make_batch_1();
+	vez_monitor_init(&m, tell_by_giving_up);
+	vez_room_init(&room);
+	for (int i = 0; i < 2; i++)
+		vez_request_init(&each[i], NULL, NULL);
+	vez_monitor_enter(&m);
+	x_assert(vez_monitor_wait_async(&m, &room, &each[0]) == EINPROGRESS);
+}
+
+static void cancel_in_room(void)
+{
+	x_assert(vez_request_cancel(&each[0]) == 0);
+}
+
+static void call_both_ways(void)
+{
+	int filed = vez_monitor_call_async(&m, NULL, increment, NULL, &each[1]);
+	x_assert(filed == 0 || filed == EINPROGRESS);
+	call_increment();
+}
+
+static void counted_2(void)
+{
+	x_assert(count == 2 && vez_request_result(&each[1]) == 0);
+	left();
+}
+
+/* The rest of a batch is left to one caller; then the rule lets one go who waits before that one: who was told to come
+ * is woken all the same. */
+X_SCENARIO(call_rule_batch, .setup = make_rule, .thread = { call_when_told, call_both_ways, cancel_in_room },
+	   .check = counted_2);

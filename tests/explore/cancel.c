@@ -71,7 +71,8 @@ static void tell_and_fire_both(void)
 	tell_and_fire();
 }
 
-X_SCENARIO(cancel_two_objects, .setup = make, .thread = { wait_first, wait_second, tell_and_fire_both }, .check = check);
+X_SCENARIO(cancel_two_objects, .setup = make, .thread = { wait_first, wait_second, tell_and_fire_both },
+	   .check = check);
 X_SCENARIO(cancel_one_object, .setup = make, .thread = { wait_first, wait_first, tell_and_fire_both }, .check = check);
 
 static void wait_quietly(void)

@@ -175,7 +175,8 @@ static void counted_three(void)
 	left(true);
 }
 
-X_SCENARIO(event_auto_lock_2, .setup = make_auto_set, .thread = { lock_and_count, lock_and_count }, .check = counted_two);
+X_SCENARIO(event_auto_lock_2, .setup = make_auto_set, .thread = { lock_and_count, lock_and_count },
+	   .check = counted_two);
 X_SCENARIO(event_auto_lock_3, .setup = make_auto_set, .thread = { lock_and_count, lock_and_count, lock_and_count },
 	   .check = counted_three);
 
@@ -274,7 +275,8 @@ static void left_if_cancelled(void)
 	left(rc[0] == ECANCELED);
 }
 
-X_SCENARIO(event_auto_token, .setup = make_auto, .thread = { wait_with_token, fire, set_one }, .check = left_if_cancelled);
+X_SCENARIO(event_auto_token, .setup = make_auto, .thread = { wait_with_token, fire, set_one },
+	   .check = left_if_cancelled);
 X_SCENARIO(event_auto_token_two, .setup = make_auto,
 	   .thread = { wait_with_token_then_set, wait_once, fire_then_set }, .check = left_reset);
 X_SCENARIO(event_manual_token, .setup = make_manual, .thread = { wait_with_token, fire, set_one }, .check = left_set);

@@ -166,7 +166,8 @@ static void left_by_one(void)
 	left();
 }
 
-X_SCENARIO(group_decided, .setup = make_held, .thread = { enter_and_stay, leave_and_try, disturb }, .check = left_by_one);
+X_SCENARIO(group_decided, .setup = make_held, .thread = { enter_and_stay, leave_and_try, disturb },
+	   .check = left_by_one);
 
 /* A thread that gives up while the leave comes: the monitor is busy, and the leave is decided all the same. */
 static void give_up_3(void)

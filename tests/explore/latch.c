@@ -79,7 +79,8 @@ static void make_spinning(void)
 X_SCENARIO(latch_two_count_down, .setup = make_2, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open);
 X_SCENARIO(latch_two_wait, .setup = make_2, .thread = { wait_for_both, wait_for_both, tell_0, tell_1 },
 	   .check = left_open);
-X_SCENARIO(latch_spinning, .setup = make_spinning, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open, .cpus = 2);
+X_SCENARIO(latch_spinning, .setup = make_spinning, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open,
+	   .cpus = 2);
 X_SCENARIO(latch_look, .setup = make_2, .thread = { look_for_both, tell_0, tell_1 }, .check = left_open);
 
 static void count_down(void)

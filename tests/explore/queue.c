@@ -442,7 +442,8 @@ static void take_the_first(void)
 	x_assert(vez_queue_take(&q, &value) == 0 && value == 1);
 }
 
-X_SCENARIO(queue_unmap_by_putter, .setup = make_1_full, .thread = { put_and_destroy, take_the_first }, .check = nothing);
+X_SCENARIO(queue_unmap_by_putter, .setup = make_1_full, .thread = { put_and_destroy, take_the_first },
+	   .check = nothing);
 
 static void take_until_and_destroy(void)
 {

@@ -2,8 +2,8 @@
 /*
  * What a scenario is: a few threads that meet on a few objects, and what must hold.
  *
- * The same file runs under the schedule explorer (engine/) and on real threads (threads.c). A scenario keeps everything in
- * static variables that its setup makes anew; plain variables are checked for data races, so what one thread tells
+ * The same file runs under the schedule explorer (engine/) and on real threads (threads.c). A scenario keeps everything
+ * in static variables that its setup makes anew; plain variables are checked for data races, so what one thread tells
  * another goes through the object under test.
  */
 #ifndef X_SCENARIO_H
@@ -66,8 +66,8 @@ void x_alive(void *object, size_t size);
 /* A deadline that may pass at any moment. */
 vez_deadline_t x_soon(void);
 
-/* A thread of a scenario that is the library's alarm clock (src/sync/alarm.h); its set-up calls x_make_alarm. It need not
- * end. On real threads the library has made its own. */
+/* A thread of a scenario that is the library's alarm clock (src/sync/alarm.h); its set-up calls x_make_alarm. It need
+ * not end. On real threads the library has made its own. */
 void x_make_alarm(void);
 void x_alarm(void);
 

@@ -148,7 +148,8 @@ static void leave_when_two_wait(void)
 	leave_for_another();
 }
 
-X_SCENARIO(sched_order, .setup = make_held, .thread = { pass_2, pass_1_after, leave_when_two_wait }, .check = by_number);
+X_SCENARIO(sched_order, .setup = make_held, .thread = { pass_2, pass_1_after, leave_when_two_wait },
+	   .check = by_number);
 X_SCENARIO(sched_order_other, .setup = make_held, .thread = { pass_1, pass_2_after, leave_when_two_wait },
 	   .check = by_number);
 

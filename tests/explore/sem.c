@@ -380,8 +380,8 @@ static void was_granted(void)
 	left(0);
 }
 
-X_SCENARIO(sem_close_after_release_barging, .setup = make_barging_0, .thread = { acquire_or_closed, release_then_close },
-	   .check = was_granted);
+X_SCENARIO(sem_close_after_release_barging, .setup = make_barging_0,
+	   .thread = { acquire_or_closed, release_then_close }, .check = was_granted);
 X_SCENARIO(sem_close_release, .setup = make_0, .thread = { acquire_or_closed, close_it, release_one },
 	   .check = left_if_closed);
 
@@ -599,7 +599,8 @@ static void fire_and_clear(void)
 X_SCENARIO(sem_token_cleared, .setup = make_token_0, .thread = { acquire_cancelled, fire_and_clear },
 	   .check = left_0);
 
-/* When the fire has returned, what was queued is decided: no release that begins later grants it, wherever its thread is. */
+/* When the fire has returned, what was queued is decided: no release that begins later grants it, wherever its
+ * thread is. */
 static void acquire_ended(void)
 {
 	rc[0] = vez_sem_acquire_until(&s, 1, x_soon(), &token);
@@ -640,8 +641,8 @@ static void ended_if_taken(void)
 	left_if_ended();
 }
 
-X_SCENARIO(sem_fire_then_release_barging, .setup = make_token_barging_0, .thread = { acquire_poked, poke_fire_then_release },
-	   .check = ended_if_taken);
+X_SCENARIO(sem_fire_then_release_barging, .setup = make_token_barging_0,
+	   .thread = { acquire_poked, poke_fire_then_release }, .check = ended_if_taken);
 
 /* ---- a release in a signal handler, at any point of what it interrupts ---- */
 

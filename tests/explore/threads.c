@@ -4,10 +4,11 @@
  *
  *	explore-threads [--list] [--scenario=PATTERN] [--rounds=N] [--seed=S]
  *
- * What the explorer decides happens by chance here: deadlines are short and random, a signal comes at a random moment. Dead
- * memory is overwritten, so that ThreadSanitizer reports whoever touches it late. Built with SAN=thread it checks the plain
- * variables of the scenarios for races, on the library as it is; signal scenarios are left out then, because handlers are
- * deferred until a call that ThreadSanitizer knows. Ends with 'N passed, N failed'; a round that takes 30 s hangs.
+ * What the explorer decides happens by chance here: deadlines are short and random, a signal comes at a random moment.
+ * Dead memory is overwritten, so that ThreadSanitizer reports whoever touches it late. Built with SAN=thread it checks
+ * the plain variables of the scenarios for races, on the library as it is; signal scenarios are left out then, because
+ * handlers are deferred until a call that ThreadSanitizer knows. Ends with 'N passed, N failed'; a round that takes
+ * longer than 30 s hangs.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -237,7 +238,8 @@ int main(int argc, char **argv)
 		else if (strcmp(argv[i], "--list") == 0)
 			list = true;
 		else
-			return fprintf(stderr, "usage: %s [--list] [--scenario=PATTERN] [--rounds=N] [--seed=S]\n", argv[0]), 2;
+			return fprintf(stderr, "usage: %s [--list] [--scenario=PATTERN] [--rounds=N] [--seed=S]\n",
+				       argv[0]), 2;
 	}
 	catch(SIGALRM, on_alarm);
 	catch(SIGUSR1, on_signal);

@@ -150,7 +150,8 @@ static void come_or_done(void)
 	x_assert(came != published);
 }
 
-X_SCENARIO(word_deadline, .setup = make_undecided, .thread = { wait_or_come, settle_and_publish }, .check = come_or_done);
+X_SCENARIO(word_deadline, .setup = make_undecided, .thread = { wait_or_come, settle_and_publish },
+	   .check = come_or_done);
 
 /* ---- a poke: the thread looks, stays, and is called again ---- */
 

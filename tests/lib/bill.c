@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "futex/spin.h"
 #include "thread.h"
 #include "variant.h"
 
@@ -24,9 +25,20 @@ static int64_t own_cpu_ns(void)
 	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
+void spin_eagerly(void)
+{
+	static const enum vez__spin all[] = { VEZ__SPIN_LOCK, VEZ__SPIN_WORD, VEZ__SPIN_MUTEX };
+	enum { PAUSES = 100000000 };
+	__atomic_store_n(&vez__spin_limit, PAUSES, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < 3; i++)
+		for (int times = 0; times < 64; times++)
+			vez__spin_learn(all[i], PAUSES, true);
+}
+
 static void wait_billed(void *arg)
 {
 	struct billed *b = arg;
+	spin_eagerly();
 	int64_t before = own_cpu_ns();
 	b->rc = b->on->wait(b->object);
 	b->bill = own_cpu_ns() - before;

@@ -11,6 +11,9 @@ struct billable {
 	void (*let_go)(void *object, unsigned all); /* all of them */
 };
 
+/* The calling thread has learned that spinning pays, and may spin for a second: what keeps it from that is that it has
+ * one processor only. */
+void spin_eagerly(void);
 /* The calling thread keeps the processor busy for a while. */
 void burn(void);
 /* With one processor for all, several threads wait on the object while another one keeps that busy: each has next to

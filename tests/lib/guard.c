@@ -27,16 +27,30 @@ void *guard_new(size_t size)
 	return pages + page - (size + 15) / 16 * 16;
 }
 
+static void allow(void *object, int access)
+{
+	if (mprotect(page_of(object), page_size(), access) != 0)
+		abort();
+}
+
 void guard_close(void *object)
 {
-	if (mprotect(page_of(object), page_size(), PROT_NONE) != 0)
-		abort();
+	allow(object, PROT_NONE);
+}
+
+void guard_read_only(void *object)
+{
+	allow(object, PROT_READ);
+}
+
+void guard_writable(void *object)
+{
+	allow(object, PROT_READ | PROT_WRITE);
 }
 
 void guard_open(void *object, size_t size)
 {
-	if (mprotect(page_of(object), page_size(), PROT_READ | PROT_WRITE) != 0)
-		abort();
+	guard_writable(object);
 	memset(object, 0, size);
 }
 

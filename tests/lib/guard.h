@@ -9,6 +9,9 @@
 void *guard_new(size_t size);
 /* Nobody may touch it from now on. */
 void guard_close(void *object);
+/* Everybody may read it, and nobody write it; both again. */
+void guard_read_only(void *object);
+void guard_writable(void *object);
 /* As new, at the same address. */
 void guard_open(void *object, size_t size);
 void guard_free(void *object);

@@ -25,7 +25,8 @@ extern const char *const fault_names[FAULTS];
 /* All of it back to plain, counters included. */
 void inject_reset(enum fault fault);
 
-/* Futex waits of the process, the library's own thread apart, and of the calling thread; wakes: words for which a wake was asked. */
+/* Futex waits of the process, the library's own thread apart, and of the calling thread; wakes: words for which a wake
+ * was asked. */
 unsigned inject_waits(void);
 unsigned inject_own_waits(void);
 unsigned inject_wakes(void);

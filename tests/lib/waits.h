@@ -36,6 +36,7 @@ struct waiter {
 	uint32_t index;
 	int errno_after;
 	unsigned waits;           /* how often it asked the kernel to sleep */
+	bool eager;               /* to spin */
 };
 
 #define WAITER(on_, object_, form_) { .on = (on_), .object = (object_), .form = (form_), .index = NO_INDEX }

@@ -7,8 +7,8 @@
  * asynchronously. What is decided joins a list of completions, whose eventfd is one more descriptor of the loop. The
  * work itself is a timer's. The clients are a process of their own, with 100 TCP connections; they send the SIGTERM.
  *
- * Exit status 0: every request was answered once, never more than 8 were worked for, all but those with a deadline waited
- * at once, and there was no thread but the main one and the one that keeps deadlines.
+ * Exit status 0: every request was answered once, never more than 8 were worked for, all but those with a deadline
+ * waited at once, and there was no thread but the main one and the one that keeps deadlines.
  * Seen to fail: a slot that is released twice (more than 8); an answer that is forgotten, a list that is not emptied
  * at each tick (it never ends: stopped by alarm); a thread that is made for each request.
  */

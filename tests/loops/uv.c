@@ -4,8 +4,8 @@
  * for everybody else; the jobs that wait need no thread.
  *
  * Each job asks for a slot of a semaphore, asynchronously. What is decided joins a list of completions, whose eventfd a
- * uv_poll_t watches: the slot is given back by the thread that worked, and the tick wakes the loop. Every fourth job has
- * a deadline. SIGTERM, which the program sends to itself, fires the token that all of them name.
+ * uv_poll_t watches: the slot is given back by the thread that worked, and the tick wakes the loop. Every fourth job
+ * has a deadline. SIGTERM, which the program sends to itself, fires the token that all of them name.
  *
  * Exit status 0: every job ended once, never more than two were worked for, all waited at once, and there was no thread
  * but the main one, the one that keeps deadlines, and those of the pool.

@@ -442,8 +442,8 @@ static void mix(void *arg)
 }
 
 /* Seen to fail: with a lost member's call that is run all the same, with an attempt that does not look at its guard,
- * with one that says ETIMEDOUT when it has run, and with a completion that still runs taken for that of the next request
- * at its address. */
+ * with one that says ETIMEDOUT when it has run, and with a completion that still runs taken for that of the next
+ * request at its address. */
 static void mix_test(const struct test *t)
 {
 	static unsigned names[SIDE_MAX] = { 0, 1, 2 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wait-for-any and asynchronous requests over all kinds of objects, from several threads, with random deadlines, tokens,
- * cancels, and functions that give back what was granted: what goes in comes out, and every function is called once for
- * each request that was queued. A timer's signal handler releases, too.
+ * Wait-for-any and asynchronous requests over all kinds of objects, from several threads, with random deadlines,
+ * tokens, cancels, and functions that give back what was granted: what goes in comes out, and every function is called
+ * once for each request that was queued. A timer's signal handler releases, too.
  */
 #include "stress.h"
 
@@ -113,7 +113,8 @@ static void choose(void)
 	EXPECT(rc == 0 || rc == ETIMEDOUT || rc == ECANCELED, "result %d", rc);
 	for (unsigned i = 0; i < count; i++) {
 		int result = vez_request_result(&m[i].r);
-		EXPECT(&m[i].r == winner ? result == rc : result == ECANCELED, "member %u of %u has %d", i, count, result);
+		EXPECT(&m[i].r == winner ? result == rc : result == ECANCELED, "member %u of %u has %d", i, count,
+		       result);
 		if (rc == 0 && &m[i].r == winner)
 			give_back(&m[i]);
 	}
@@ -218,7 +219,8 @@ static void load_test(const struct test *t)
 	WAIT_UNTIL(atomic_load(&s.called) == atomic_load(&s.queued));
 	for (uint64_t item; vez_queue_try_take(&s.queue, &item) == 0;)
 		atomic_fetch_add(&s.taken, item);
-	EXPECT(atomic_load(&s.put) == atomic_load(&s.taken), "put %lu, taken %lu", atomic_load(&s.put), atomic_load(&s.taken));
+	EXPECT(atomic_load(&s.put) == atomic_load(&s.taken), "put %lu, taken %lu", atomic_load(&s.put),
+	       atomic_load(&s.taken));
 	EXPECT(vez_sem_permits(&s.sem) + atomic_load(&s.owed) == 2, "%u permits", vez_sem_permits(&s.sem));
 	EXPECT(vez_sem_permits(&s.barging) == 2, "%u barging permits", vez_sem_permits(&s.barging));
 	EXPECT(vez_event_is_set(&s.event), "the set is lost");

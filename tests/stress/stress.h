@@ -16,20 +16,7 @@
 
 #include <vez.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define UNDER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define UNDER_ASAN 1
-#endif
-#endif
+#include "sanitizer.h"
 
 /* ---- what is stressed: three kinds of counting semaphore (kinds.c) ---- */
 
@@ -68,7 +55,7 @@ struct test {
 extern const struct test race_tests[], lifetime_tests[], order_tests[], signal_tests[], load_tests[], watch_tests[];
 extern const struct test mutex_tests[], rwlock_tests[], token_tests[];
 extern const struct test barrier_tests[], latch_tests[], event_tests[], queue_tests[], sched_tests[], group_tests[];
-extern const struct test once_tests[], select_tests[], async_tests[], alarm_tests[], call_tests[];
+extern const struct test once_tests[], select_tests[], async_tests[], alarm_tests[], call_tests[], constraint_tests[];
 extern const struct test inspect_tests[];
 
 struct options {

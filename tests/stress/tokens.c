@@ -61,7 +61,8 @@ static void take_off(struct counted *c)
 	if (rc == 0)
 		EXPECT(runs == 0, "detached, and it ran");
 	else
-		EXPECT(rc == EALREADY && (!c->waits || ended == 1), "detach: %d, ran %u times, ended %u", rc, runs, ended);
+		EXPECT(rc == EALREADY && (!c->waits || ended == 1), "detach: %d, ran %u times, ended %u", rc, runs,
+		       ended);
 	atomic_fetch_add(rc == 0 ? &hooks.none : &hooks.late, 1);
 }
 
@@ -114,7 +115,8 @@ static void hooks_test(const struct test *t)
 		crew_end(&crew);
 		EXPECT(vez_cancel_destroy(&hooks.token) == 0, "the token is still in use");
 		for (int k = 0; k < ATTACHERS; k++)
-			EXPECT(hooks.counted[k].begun <= 1 && hooks.counted[k].begun == hooks.counted[k].ended, "ran twice");
+			EXPECT(hooks.counted[k].begun <= 1 && hooks.counted[k].begun == hooks.counted[k].ended,
+			       "ran twice");
 	}
 	crew_dismiss(&crew);
 	remark("%u detached, %u too late, %u at once", hooks.none, hooks.late, hooks.at_once);
@@ -265,13 +267,14 @@ static void rivals_test(const struct test *t)
 			rivals[k].other = &rivals[!k];
 			rivals[k].ran = 0;
 			rivals[k].answer = -1;
-			EXPECT(vez_cancel_attach(&rivals[k].token, &rivals[k].hook, detach_other, &rivals[k]) == 0, "attach");
+			EXPECT(vez_cancel_attach(&rivals[k].token, &rivals[k].hook, detach_other, &rivals[k]) == 0,
+			       "attach");
 		}
 		crew_begin(&crew);
 		crew_end(&crew);
 		for (int k = 0; k < 2; k++) {
-			EXPECT(rivals[k].ran == (rivals[!k].answer != 0), "ran %u times, and was told %d", rivals[k].ran,
-			       rivals[!k].answer);
+			EXPECT(rivals[k].ran == (rivals[!k].answer != 0), "ran %u times, and was told %d",
+			       rivals[k].ran, rivals[!k].answer);
 			EXPECT(vez_cancel_clear(&rivals[k].token), "not fired");
 			EXPECT(vez_cancel_destroy(&rivals[k].token) == 0, "the token is still in use");
 		}
@@ -321,7 +324,8 @@ static void raise_family(void *arg)
 		meet(8000);
 		token_give_up(&f->child);
 	}
-	expect_canceled(&kin.sem, early || rnd(2) ? &f->grandchild : &f->child, rnd(2) ? VEZ_FOREVER : vez_after_us(20));
+	expect_canceled(&kin.sem, early || rnd(2) ? &f->grandchild : &f->child, rnd(2) ? VEZ_FOREVER :
+			vez_after_us(20));
 	if (!early)
 		token_give_up(&f->child);
 	EXPECT(vez_cancel_fired(&f->grandchild), "the grandchild is not fired");

@@ -46,7 +46,7 @@ struct cell {
 	bool saved;                     /* its value before this schedule is kept */
 	uint8_t users;                  /* threads that were here: only their entries of last are set */
 	uint64_t atomic;                /* its bits that a step has written */
-	uint64_t mark;                  /* their value and what an acquire learns, as memory_key has it; 0: no step wrote it */
+	uint64_t mark;                  /* their value and what an acquire learns (memory_key); 0: no step wrote it */
 	uint32_t released[THREADS];     /* what an acquire of it learns */
 	struct last last[THREADS][ACCESS_KINDS];
 };
@@ -167,8 +167,8 @@ struct option {
 
 #define OPTIONS_MOST 32
 
-/* At each step where it compares: the state, and the thread that could go on, or 0. Ends the schedule if all that can follow is
- * known. */
+/* At each step where it compares: the state, and the thread that could go on, or 0. Ends the schedule if all that can
+ * follow is known. */
 bool search_compares(void);
 void search_passes(uint64_t key, unsigned runs);
 /* Whether another schedule has come this way: then it was judged. */

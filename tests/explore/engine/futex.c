@@ -3,8 +3,8 @@
  * The kernel, as the explorer has it: src/futex/sys.h over the model.
  *
  * A wait compares and queues in one step. A wake may wake any waiter of the word. A wait may also end with EINTR, for
- * nothing, or at its deadline (sched.c). Addresses are compared and never read, but by a wait and by FUTEX_WAKE_OP. Time is virtual: it
- * moves when a deadline passes or a clock reading is chosen to be late.
+ * nothing, or at its deadline (sched.c). Addresses are compared and never read, but by a wait and by FUTEX_WAKE_OP.
+ * Time is virtual: it moves when a deadline passes or a clock reading is chosen to be late.
  */
 #include <errno.h>
 
@@ -50,7 +50,8 @@ static struct thread *sleeper(const uint32_t *word, unsigned k)
 		found = NULL;
 		for (unsigned id = 1; id < THREADS; id++) {
 			struct thread *t = &threads[id];
-			if (t->state == ASLEEP && t->word == word && t->since > after && (!found || t->since < found->since))
+			if (t->state == ASLEEP && t->word == word && t->since > after &&
+			    (!found || t->since < found->since))
 				found = t;
 		}
 		if (!found)

@@ -204,7 +204,8 @@ static void work(unsigned n, struct progress *progress)
 	}
 }
 
-/* Each job takes the next scenario. One that dies fails the run. What the library does on fork is no schedule: _Fork. */
+/* Each job takes the next scenario. One that dies fails the run. What the library does on fork is no
+ * schedule: _Fork. */
 static struct progress explore_all(unsigned n)
 {
 	struct progress *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -232,8 +233,8 @@ static int run(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!parse(argv[i])) {
 			fprintf(stderr,
-				"usage: %s [--list] [--scenario=PATTERN] [--preemptions=N] [--faults=N] [--schedules=M]\n"
-				"       [--seed=S] [--quick] [--stop] [--jobs=N] [--replay=STRING]\n",
+				"usage: %s [--list] [--scenario=PATTERN] [--preemptions=N] [--faults=N]\n"
+				"       [--schedules=M] [--seed=S] [--quick] [--stop] [--jobs=N] [--replay=STRING]\n",
 				argv[0]);
 			return 2;
 		}

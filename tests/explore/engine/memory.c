@@ -2,14 +2,14 @@
 /*
  * What every access means.
  *
- * State: memory is seen in cells of eight bytes. For each cell and thread, the last access of each kind with the thread's
- * clock; and what an acquire learns there. The cells of a schedule carry its generation, so starting the next one is free.
- * Happens-before is that of C11 without fences: vector clocks; a release sequence goes on through read-modify-writes and ends
- * with a plain atomic store. Futex calls order nothing.
- * Oracles: a race is two conflicting accesses, one of them not atomic, that are not ordered. Memory that is dead (x_dead) is
- * written at that moment, as it were: so an access before it that is not ordered is found in every schedule in which it
- * happens, and one after it at once. A thread's stack below its deepest frame is dead to others, and what others did there
- * must be ordered before the frame is left.
+ * State: memory is seen in cells of eight bytes. For each cell and thread, the last access of each kind with the
+ * thread's clock; and what an acquire learns there. The cells of a schedule carry its generation, so starting the next
+ * one is free. Happens-before is that of C11 without fences: vector clocks; a release sequence goes on through
+ * read-modify-writes and ends with a plain atomic store. Futex calls order nothing.
+ * Oracles: a race is two conflicting accesses, one of them not atomic, that are not ordered. Memory that is dead
+ * (x_dead) is written at that moment, as it were: so an access before it that is not ordered is found in every schedule
+ * in which it happens, and one after it at once. A thread's stack below its deepest frame is dead to others, and what
+ * others did there must be ordered before the frame is left.
  * Plain accesses are known because the library is compiled as for ThreadSanitizer, but linked with the functions here.
  */
 #include "engine.h"
@@ -150,8 +150,8 @@ static void check_dead(uintptr_t address, unsigned size, enum access kind, struc
 			continue;
 		char name[80], text[200];
 		name_memory((void *)address, name, sizeof name);
-		snprintf(text, sizeof text, "%s by T%u of %s, which is dead since T%u said so", kind_names[kind], SELF, name,
-			 dead[i].by);
+		snprintf(text, sizeof text, "%s by T%u of %s, which is dead since T%u said so", kind_names[kind], SELF,
+			 name, dead[i].by);
 		report("dead memory", dead[i].at, at, text);
 	}
 }
@@ -160,8 +160,8 @@ static void visit(struct thread *owner, uintptr_t address, enum access kind, str
 {
 	if (address < owner->stack_end || owner->state == FINISHED) {
 		char text[200];
-		snprintf(text, sizeof text, "%s by T%u on the stack of T%u, in a frame that has returned", kind_names[kind], SELF,
-			 (unsigned)(owner - threads));
+		snprintf(text, sizeof text, "%s by T%u on the stack of T%u, in a frame that has returned",
+			 kind_names[kind], SELF, (unsigned)(owner - threads));
 		report("dead memory", at, (struct place){ 0 }, text);
 	}
 	self->stirred = true;
@@ -185,7 +185,8 @@ void visits_check(uintptr_t stack_end)
 			self->visits[kept++] = *v;
 		} else if (v->clock > self->clock[v->by]) {
 			char text[200];
-			snprintf(text, sizeof text, "T%u touched a frame of T%u and is not ordered before its return", v->by, SELF);
+			snprintf(text, sizeof text, "T%u touched a frame of T%u and is not ordered before its return",
+				 v->by, SELF);
 			report("dead memory", v->at, (struct place){ 0 }, text);
 		}
 	}

@@ -2,9 +2,9 @@
 /*
  * Simulated threads: one schedule, from setup to check.
  *
- * Every thread has a stack of its own and runs on the program's only thread. Before each step it asks which thread goes on
- * (point); the others are switched to directly. A schedule ends when all have finished and check holds, when it failed,
- * or when the search knows its state already.
+ * Every thread has a stack of its own and runs on the program's only thread. Before each step it asks which thread goes
+ * on (point); the others are switched to directly. A schedule ends when all have finished and check holds, when it
+ * failed, or when the search knows its state already.
  * History: for each thread, a hash of what its steps have seen; equal histories of all threads and equal words mean an
  * equal state (search.c relies on it).
  */
@@ -176,7 +176,8 @@ static void offer(struct option *options, unsigned *n, enum action action, unsig
 		  unsigned faults)
 {
 	if (*n < OPTIONS_MOST)
-		options[(*n)++] = (struct option){ (uint8_t)action, (uint8_t)who, (uint8_t)preemptions, (uint8_t)faults };
+		options[(*n)++] = (struct option){ (uint8_t)action, (uint8_t)who, (uint8_t)preemptions,
+						   (uint8_t)faults };
 }
 
 /* The ways to go on, first those that always exist, last the faults. Returns how many are not faults. */
@@ -309,8 +310,9 @@ static void deadlock(void)
 		if (threads[i].state != ASLEEP && threads[i].state != YIELDED)
 			continue;
 		name_memory(threads[i].word, name, sizeof name);
-		int n = threads[i].state == ASLEEP ? snprintf(text + used, sizeof text - used, " T%u sleeps on %s;", i, name) :
-						     snprintf(text + used, sizeof text - used, " T%u awaits;", i);
+		bool asleep = threads[i].state == ASLEEP;
+		int n = snprintf(text + used, sizeof text - used, " T%u %s%s;", i, asleep ? "sleeps on " : "awaits",
+				 asleep ? name : "");
 		used += n > 0 && (size_t)n < sizeof text - used ? (size_t)n : 0;
 	}
 	fail("deadlock", "%s", text);
@@ -394,7 +396,8 @@ void x_yield(void)
 	look();
 }
 
-/* With one processor the library pauses only in a loop that waits for another thread: until what it read has changed. */
+/* With one processor the library pauses only in a loop that waits for another thread: until what it read
+ * has changed. */
 void x__pause(void)
 {
 	ENTER();

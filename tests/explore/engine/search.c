@@ -2,21 +2,23 @@
 /*
  * Which choice next.
  *
- * A schedule is the list of its choices; a search runs the scenario from the start, again and again, and changes the list.
- * Exhaustive: depth first. Each choice has a price in preemptions and in faults, and a schedule may spend so much of each.
- * A switch from a thread that cannot go on is free.
- * Reduction: a state is not explored twice. Its key is what every thread has seen, step by step, and what the words hold.
- * - Seen: the values that its steps read, what its acquires learned (a vector clock), the results of its sleeps, the time.
- *   Threads are deterministic, so this determines where each one is, what it wrote, and what it released when.
- * - Plain memory is not compared: without races, what is read there is determined by happens-before, which is the clocks.
- *   A race ends the search, and is judged by the clocks alone, as the other oracles are (but the step bound).
+ * A schedule is the list of its choices; a search runs the scenario from the start, again and again, and changes
+ * the list.
+ * Exhaustive: depth first. Each choice has a price in preemptions and in faults, and a schedule may spend so much of
+ * each. A switch from a thread that cannot go on is free.
+ * Reduction: a state is not explored twice. Its key is what every thread has seen, step by step, and what the
+ * words hold.
+ * - Seen: the values that its steps read, what its acquires learned (a vector clock), the results of its sleeps, the
+ *   time. Threads are deterministic, so this determines where each one is, what it wrote, and what it released when.
+ * - Plain memory is not compared: without races, what is read there is determined by happens-before, which is the
+ *   clocks. A race ends the search, and is judged by the clocks alone, as the other oracles are (but the step bound).
  * - Words: the value of each that a step has written, and what an acquire of it would learn; stores still delayed.
  * - A thread that waits again for the same, and has only looked since it did, in the same waiting loop, is where it was
  *   (rest). This trusts the loops of src/futex and x_await not to count their rounds.
- * Equal keys are equal states, and what can follow is equal where as much may be spent. With one preemption more it may be another
- * thread that could go on: the switch to this one is then among what followed. A thread that sleeps leaves for nothing, so
- * what followed then covers any. So a state is left to the search that came before with so much, whose continuations
- * are all run; every way to go on adds to some key, so that is never the schedule at hand. Keys are
+ * Equal keys are equal states, and what can follow is equal where as much may be spent. With one preemption more it may
+ * be another thread that could go on: the switch to this one is then among what followed. A thread that sleeps leaves
+ * for nothing, so what followed then covers any. So a state is left to the search that came before with so much, whose
+ * continuations are all run; every way to go on adds to some key, so that is never the schedule at hand. Keys are
  * 64-bit hashes: two of n states collide with a chance of n * n / 2^65.
  * Randomized: priorities with change points (Burckhardt et al., PCT, 2010); faults by chance.
  */
@@ -45,8 +47,8 @@ static enum { EXHAUSTIVE, RANDOM, REPLAY } mode;
 
 /* ---- states seen ---- */
 
-/* For each thread that could go on, 0 for none, and each number of faults left: the most preemptions left that the state was
- * explored with, and one more; 0: it was not. */
+/* For each thread that could go on, 0 for none, and each number of faults left: the most preemptions left that the
+ * state was explored with, and one more; 0: it was not. */
 struct seen {
 	uint64_t key;
 	uint64_t most;
@@ -162,7 +164,8 @@ static void random_begin(void)
 		change_at[i] = 1 + (unsigned)(random_next() % usual_length);
 }
 
-/* Of the options that cost nothing but a preemption, the one of the thread with the highest priority; at times another. */
+/* Of the options that cost nothing but a preemption, the one of the thread with the highest priority; at
+ * times another. */
 static unsigned random_choice(const struct option *options, unsigned n, uint32_t affordable)
 {
 	unsigned best = 0;
@@ -333,8 +336,9 @@ void choices_print(char *text, size_t size)
 		for (run = 1; i + run < last && choices[i + run].chosen == choices[i].chosen;)
 			run++;
 		const char *comma = i ? "," : "";
-		used += (size_t)(run > 1 ? snprintf(text + used, size - used, "%s%u*%u", comma, choices[i].chosen, run) :
-					   snprintf(text + used, size - used, "%s%u", comma, choices[i].chosen));
+		used += (size_t)snprintf(text + used, size - used, "%s%u", comma, choices[i].chosen);
+		if (run > 1 && used < size)
+			used += (size_t)snprintf(text + used, size - used, "*%u", run);
 	}
 }
 

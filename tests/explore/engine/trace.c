@@ -46,7 +46,8 @@ void name_memory(const void *p, char *text, size_t size)
 		}
 	}
 	if (on < sizeof stacks)
-		snprintf(text, size, "T%u's stack -%zu", (unsigned)(on / STACK_SIZE), (size_t)(STACK_SIZE - on % STACK_SIZE));
+		snprintf(text, size, "T%u's stack -%zu", (unsigned)(on / STACK_SIZE),
+			 (size_t)(STACK_SIZE - on % STACK_SIZE));
 	else if (p)
 		snprintf(text, size, "%p", p);
 	else

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vez/constraint.h - objects whose operations wait until they may run: constraints, triggers, synchronizers
+ *
+ * An object is a user's state with operations on it, which run one at a time. What an operation has to wait for is
+ * written neither into it nor into its callers: a constraint is put on it from outside, and taken off, while the
+ * program runs. A call runs when every constraint on its operation is true; while it waits, calls of other operations
+ * on the object go on, and so do later calls of the same one that may run. A trigger is a function that runs with an
+ * operation, after it, as one step. A synchronizer relates several objects: its constraints and triggers, put on
+ * operations of any of them, may look at all of them, and triggers may change them; an operation with its constraints
+ * and triggers is atomic over all objects that are related to its own.
+ *
+ *	static const vez_operation_t withdraw = { "withdraw", withdraw_body };
+ *
+ *	vez_constraint_add(&account, &withdraw, is_covered, &balance, &rule);    withdrawals wait until they are covered
+ *	vez_object_call(&account, &withdraw, &amount);
+ *
+ * A call takes one lock if its object is alone, and two if it is related to others: that of its object, then the one
+ * that all related objects share. So no order in which threads use objects can deadlock them. Who has run an operation
+ * then runs those that wait, on its object or a related one, and may run now, on their callers' behalf, the longest
+ * waiting first, until none is left; each caller wakes when its operation has run. Evaluating is linear in the calls
+ * that wait on related objects. With VEZ_SERIAL calls of an object are taken strictly in order: one that must wait
+ * holds back all that come later.
+ *
+ * Bodies, guards and triggers run on any thread that calls an operation of a related object, or that takes rules off.
+ * They must be short, must not sleep, nor depend on thread-local state, nor leave by longjmp or pthread_exit. They may
+ * use other vez objects without waiting, and what that completes is called afterwards; but every call below is EDEADLK
+ * to them: what else is to be done to related objects, they do to their states directly. A guard changes nothing, is
+ * called often, and looks at nothing but the states of related objects and what its arguments say once and for all.
+ *
+ * Ordering: everything before a call happens before its body; what runs on related objects happens one after another;
+ * and the body, with its triggers, happens before everything after the call's return or completion.
+ * Errors on entry, in this order: EINVAL (no operation), EDEADLK (from inside a body, guard or trigger), ECANCELED (the
+ * token is fired), then the object (also if the deadline has passed), then ETIMEDOUT.
+ * Destroy: by a thread whose call has returned, if no other call will use the object, is queued there, or has still to
+ * return. Signal handlers: vez_object_waiters only. fork: objects that other threads were using at that moment are to
+ * be initialized anew in the child. Waits are no pthread cancellation points.
+ * Sources: S. Frolund, G. Agha, "A Language Framework for Multi-Object Coordination" (1993); constraints between
+ * monitors: C. Martins (2009); conditional critical regions (Hoare 1972; Brinch Hansen 1972).
+ */
+#ifndef VEZ_CONSTRAINT_H
+#define VEZ_CONSTRAINT_H
+
+#include "monitor.h"
+
+VEZ_BEGIN_DECLS_
+
+/* What can be done with objects: self is the object's state, arg the call's argument. One with static storage is meant;
+ * it is known by its address, the name is for people. */
+typedef struct vez_operation {
+	const char *name;
+	void (*body)(void *self, void *arg);
+} vez_operation_t;
+
+struct vez__rule;
+struct vez_synchronizer;
+
+/* ---- objects ---- */
+
+/* Calls of the object are taken strictly in order. */
+#define VEZ_SERIAL 16u
+
+typedef struct vez_object {
+	uint64_t lock_;
+	void *self_;
+	struct vez_synchronizer *domain_;
+	struct vez__rule *constraints_;
+	struct vez__rule *triggers_;
+	void *place_[2];
+	struct vez_object *entered_;
+	struct vez_object *gated_;
+	uint32_t flags_;
+	uint32_t related_;
+	uint64_t held_;
+	vez_monitor_t monitor_;
+	vez_room_t room_;
+} vez_object_t;
+
+VEZ_ASSERT_SIZE_(vez_object_t, 248);
+
+/* Makes an object without rules, whose operations get this state. flags: 0 or VEZ_SERIAL; EINVAL: others. */
+int vez_object_init(vez_object_t *o, void *self, unsigned flags);
+
+/* EBUSY, and nothing has changed, while a call is queued or a synchronizer relates it. Its rules are gone with it. */
+int vez_object_destroy(vez_object_t *o);
+
+/* Has the operation run with this argument, when its constraints are true: 0 when it has, with its triggers. */
+int vez_object_call(vez_object_t *o, const vez_operation_t *op, void *arg);
+
+/* The same, if it need not wait for a constraint; else EBUSY. */
+int vez_object_try_call(vez_object_t *o, const vez_operation_t *op, void *arg);
+
+/* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires: then it has not
+ * run, and will not. */
+int vez_object_call_until(vez_object_t *o, const vez_operation_t *op, void *arg, vez_deadline_t deadline,
+			  vez_cancel_t *cancel);
+
+/* The same without waiting for constraints, by the request's limits (vez/request.h): 0, EINPROGRESS, or an error. Waits
+ * while another operation of a related object runs. vez uses the request's key and value. EINVAL also for an object
+ * with VEZ_SERIAL. */
+int vez_object_call_async(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r);
+
+/* How many calls are queued. Any thread, any time, signal handlers included. */
+size_t vez_object_waiters(const vez_object_t *o);
+
+/* ---- rules of one object ---- */
+
+/* A rule is there from the return of add until remove or the destruction of what it was added to; from then on its
+ * function is not called, and it and its argument are the caller's again. Its place must stay. An operation's
+ * constraints are asked, and its triggers run, in the order in which they were added. */
+struct vez__rule {
+	struct vez__rule *next_;
+	vez_object_t *object_;
+	const vez_operation_t *operation_;
+	struct vez_synchronizer *of_;
+	void *arg_;
+	union {
+		bool (*guard_)(void *arg, void *call);
+		void (*fn_)(void *arg, void *call);
+	} is_;
+};
+
+typedef struct vez_constraint {
+	struct vez__rule rule_;
+} vez_constraint_t;
+
+typedef struct vez_trigger {
+	struct vez__rule rule_;
+} vez_trigger_t;
+
+/* From now on calls of this operation (NULL: of any) on this object, also those that wait already, run only while
+ * guard(arg, call) is true; call is the argument of the call in question. EINVAL: no guard. */
+int vez_constraint_add(vez_object_t *o, const vez_operation_t *op, bool (*guard)(void *arg, void *call), void *arg,
+		       vez_constraint_t *c);
+
+/* Takes it off; calls that can run now have run when this returns. EINVAL: it is not there. */
+int vez_constraint_remove(vez_constraint_t *c);
+
+/* From now on fn(arg, call) runs after each run of this operation (NULL: of any) on this object, as a part of it.
+ * EINVAL: no fn. */
+int vez_trigger_add(vez_object_t *o, const vez_operation_t *op, void (*fn)(void *arg, void *call), void *arg,
+		    vez_trigger_t *t);
+
+/* EINVAL: it is not there. */
+int vez_trigger_remove(vez_trigger_t *t);
+
+/* ---- several objects ---- */
+
+typedef struct vez_synchronizer {
+	uint64_t lock_;
+	vez_object_t *const *objects_;
+	size_t count_;
+	void *place_[2];
+	void *members_[2];
+	void *relations_[2];
+} vez_synchronizer_t;
+
+VEZ_ASSERT_SIZE_(vez_synchronizer_t, 72);
+
+/* Relates these objects: from now on what runs on one excludes what runs on another, and so for objects that other
+ * synchronizers relate to one of them. Objects, and calls that wait, may be in use. The array must stay there. EINVAL:
+ * no objects. */
+int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, size_t count);
+
+/* Takes off all its rules, as one step, and relates its objects no more; calls that can run now have run when this
+ * returns. 0. */
+int vez_synchronizer_destroy(vez_synchronizer_t *s);
+
+/* As vez_constraint_add and vez_trigger_add, for an object of the synchronizer, whose guard or fn may use all of its
+ * objects. EINVAL also if it is none of them. They are removed by the same calls as an object's own. */
+int vez_synchronizer_constraint_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
+				    bool (*guard)(void *arg, void *call), void *arg, vez_constraint_t *c);
+int vez_synchronizer_trigger_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
+				 void (*fn)(void *arg, void *call), void *arg, vez_trigger_t *t);
+
+VEZ_END_DECLS_
+
+#endif

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects whose operations are constrained, triggered and synchronized from outside.
+ *
+ * State
+ *  object  lock_         futex/lock.h; its gate: whoever runs an operation on it, or changes what it is related to
+ *          domain_       NULL: it is alone. Else the synchronizer whose lock_ its operations take besides. Written with
+ *                        the gates of all objects of both domains; read with its gate, or inside its domain
+ *          constraints_, triggers_  rules, in order; inside
+ *          place_        link in its domain's members_
+ *          related_      in how many places synchronizers name it; with its gate
+ *          monitor_, room_  the calls that wait, in order: a request's pointer is the operation, its value the
+ *                        argument, its key the ticket
+ *          entered_, held_  link in the objects whose monitors who is inside has entered; whether it is one
+ *          gated_        link in the objects whose gates who is relating has taken; NULL: it is none. While relating
+ *  synchronizer  lock_   if it is a domain: whoever is inside
+ *          members_      if it is a domain: its objects; relations_: the synchronizers that relate them. With the gates
+ *                        of all of them
+ *          place_        link in its domain's relations_
+ *  tickets               of all calls that ever waited: their order
+ *  relating              one at a time changes domains
+ *  inside, of each thread  it runs bodies, guards and triggers
+ *
+ *  "Inside" an object: with its gate; and with its domain's lock, if it has one. "The group": the object, or the
+ *  members of its domain.
+ * Invariants
+ *  B1 locks are taken in this order: relating, gates (several only by who is relating), one domain's lock, monitors of
+ *     the group. They are left so that nothing is published or woken while a gate or a domain's lock is held. Nobody
+ *     who holds any of them waits for anything else, but for bodies.
+ *  B2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
+ *     it, and who destroys it has moved them, with all gates, before.
+ *  B3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but a follower of a
+ *     serial object's first that has just given up and whose thread is about to see to it.
+ *  B4 a call waits in its object's room from a moment inside; it leaves by who is inside (settled), or by itself.
+ * Ordering
+ *  everything above is ordered by the locks (lock.c: release by who leaves, acquire by who enters). Who changes a
+ *  domain_ holds the gate, and one of the group's is held by whoever is inside. What a body did, for the caller:
+ *  publication (word.c).
+ * Progress and fairness
+ *  FIFO by ticket among the calls of a group that can run; one that can run when it comes does not queue. The number of
+ *  bodies that a thread runs for others is bounded by the calls that wait when it enters.
+ * Lifetime
+ *  Who is inside touches objects of its group only: they are there, as destroy takes the gate, and none that a
+ *  synchronizer relates can be destroyed. Monitors are left after that, each by its last touch (monitor.c), before the
+ *  calls that were settled there return; destroy enters the monitor once.
+ * fork: the child's only thread is relating nothing.
+ * Sources: include/vez/constraint.h.
+ */
+#include "vez/constraint.h"
+
+#include <string.h>
+#include <urcu/list.h>
+
+#include "completion.h"
+#include "constraint.h"
+#include "engine.h"
+
+typedef struct vez__rule rule_t;
+
+static uint64_t relating;
+static uint64_t tickets;
+static __thread bool inside __attribute__((tls_model("initial-exec")));
+
+/* Who gives up was in nobody's way, but on a serial object (serve_followers). */
+static const struct vez__ops object_ops = { .type = VEZ__CONSTRAINT, .offset = offsetof(vez_object_t, monitor_) };
+
+static struct cds_list_head *list(void *const *place)
+{
+	return (struct cds_list_head *)place;
+}
+
+static vez_object_t *object_at(struct cds_list_head *place)
+{
+	return (vez_object_t *)((char *)place - offsetof(vez_object_t, place_));
+}
+
+static vez_synchronizer_t *synchronizer_at(struct cds_list_head *place)
+{
+	return (vez_synchronizer_t *)((char *)place - offsetof(vez_synchronizer_t, place_));
+}
+
+/* ---- inside ---- */
+
+static void enter(vez_object_t *o)
+{
+	vez__hold(); /* what bodies complete is called when all is left */
+	vez__lock_enter(&o->lock_);
+	if (o->domain_)
+		vez__lock_enter(&o->domain_->lock_);
+	inside = true;
+}
+
+/* Enters the monitor of p, of the group, once. */
+static void enter_monitor(vez_object_t *p, vez_object_t **entered)
+{
+	if (p->held_)
+		return;
+	vez__monitor_enter(&p->monitor_);
+	p->held_ = true;
+	p->entered_ = *entered;
+	*entered = p;
+}
+
+static void forget_held(vez_object_t *entered)
+{
+	for (; entered; entered = entered->entered_)
+		entered->held_ = false;
+}
+
+/* Leaves the monitors: their settled calls return from here on, and objects may go. */
+static void exit_monitors(vez_object_t *entered)
+{
+	vez_object_t *next;
+	for (; entered; entered = next) {
+		next = entered->entered_;
+		vez__monitor_leave(&entered->monitor_, &object_ops);
+	}
+}
+
+static void leave(vez_object_t *o, vez_object_t *entered)
+{
+	forget_held(entered);
+	inside = false;
+	if (o->domain_)
+		vez__lock_exit(&o->domain_->lock_);
+	vez__lock_exit(&o->lock_);
+	exit_monitors(entered);
+	vez__let_go();
+}
+
+/* The next of the group of o; NULL: that was the last. */
+static vez_object_t *next_in_group(const vez_object_t *o, const vez_object_t *p)
+{
+	if (!o->domain_)
+		return NULL;
+	struct cds_list_head *next = list(p->place_)->next;
+	return next != list(o->domain_->members_) ? object_at(next) : NULL;
+}
+
+static vez_object_t *first_in_group(vez_object_t *o)
+{
+	return o->domain_ ? object_at(list(o->domain_->members_)->next) : o;
+}
+
+/* ---- operations ---- */
+
+static bool is_for(const rule_t *rule, const vez_operation_t *op)
+{
+	return !rule->operation_ || rule->operation_ == op;
+}
+
+static bool may_run(const vez_object_t *o, const vez_operation_t *op, void *arg)
+{
+	for (const rule_t *c = o->constraints_; c; c = c->next_)
+		if (is_for(c, op) && !c->is_.guard_(c->arg_, arg))
+			return false;
+	return true;
+}
+
+static void run(const vez_object_t *o, const vez_operation_t *op, void *arg)
+{
+	op->body(o->self_, arg);
+	for (const rule_t *t = o->triggers_; t; t = t->next_)
+		if (is_for(t, op))
+			t->is_.fn_(t->arg_, arg);
+}
+
+static void set_call(vez_request_t *r, const vez_operation_t *op, void *arg)
+{
+	r->ptr_ = (void *)(uintptr_t)op;
+	r->value_ = (uintptr_t)arg;
+	r->key_ = (int64_t)vez__fetch_add(&tickets, 1, relaxed);
+}
+
+static const vez_operation_t *operation_of(const vez_request_t *r)
+{
+	return r->ptr_;
+}
+
+static void *argument_of(const vez_request_t *r)
+{
+	return (void *)(uintptr_t)r->value_;
+}
+
+static bool is_serial(const vez_object_t *o)
+{
+	return o->flags_ & VEZ_SERIAL;
+}
+
+/* The first call on p that can run. */
+static vez_request_t *first_ready(const vez_object_t *p)
+{
+	vez_request_t *r = vez_room_first(&p->room_);
+	while (r && !may_run(p, operation_of(r), argument_of(r)))
+		r = is_serial(p) ? NULL : vez_room_next(&p->room_, r);
+	return r;
+}
+
+/* The one of the group that has waited longest. Nobody joins while this one is inside: so a room that is empty stays
+ * so. */
+static vez_request_t *oldest_ready(vez_object_t *o, vez_object_t **entered, vez_object_t **on)
+{
+	vez_request_t *oldest = NULL;
+	for (vez_object_t *p = first_in_group(o); p; p = next_in_group(o, p)) {
+		if (vez_room_length(&p->room_) == 0)
+			continue;
+		enter_monitor(p, entered);
+		vez_request_t *r = first_ready(p);
+		if (r && (!oldest || r->key_ < oldest->key_)) {
+			oldest = r;
+			*on = p;
+		}
+	}
+	return oldest;
+}
+
+static void serve(vez_object_t *o, vez_object_t **entered)
+{
+	vez_object_t *on;
+	for (vez_request_t *r; (r = oldest_ready(o, entered, &on));) {
+		if (vez__request_claim(r))
+			run(on, operation_of(r), argument_of(r));
+		vez_monitor_settle(&on->monitor_, r, 0);
+	}
+}
+
+/* ---- calls ---- */
+
+/* Runs it, if it need not wait. */
+static bool run_at_once(vez_object_t *o, const vez_operation_t *op, void *arg, vez_object_t **entered)
+{
+	bool held_back = is_serial(o) && vez_room_length(&o->room_) > 0;
+	if (held_back || !may_run(o, op, arg))
+		return false;
+	run(o, op, arg);
+	serve(o, entered);
+	return true;
+}
+
+/* It waits: ECANCELED, EINPROGRESS; or the result, of a member of a wait-for-any. */
+static int queue(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r, vez_object_t **entered)
+{
+	enter_monitor(o, entered);
+	set_call(r, op, arg);
+	if (!vez__request_prepare(&o->monitor_, &o->room_, r, &object_ops))
+		return ECANCELED;
+	vez__request_insert_last(r);
+	if (vez__request_must_queue(r))
+		serve(o, entered);
+	return vez__request_filed(&o->monitor_, r);
+}
+
+/* The first of a serial object has given up: who came later may be able to run. */
+static void serve_followers(vez_object_t *o)
+{
+	vez_object_t *entered = NULL;
+	enter(o);
+	serve(o, &entered);
+	leave(o, entered);
+}
+
+int vez_object_call_until(vez_object_t *o, const vez_operation_t *op, void *arg, vez_deadline_t deadline,
+			  vez_cancel_t *cancel)
+{
+	vez_request_t r;
+	vez_object_t *entered = NULL;
+	int rc = 0;
+	if (!op || inside)
+		return op ? EDEADLK : EINVAL;
+	if (cancel && vez_cancel_fired(cancel))
+		return ECANCELED;
+	enter(o);
+	if (!run_at_once(o, op, arg, &entered)) {
+		vez__request_mine(&r, 0, cancel);
+		rc = vez__deadline_passed(deadline) ? ETIMEDOUT : queue(o, op, arg, &r, &entered);
+	}
+	leave(o, entered);
+	if (rc != EINPROGRESS)
+		return rc;
+	rc = vez__request_await(&r, deadline);
+	if (rc != 0 && is_serial(o))
+		serve_followers(o);
+	return rc;
+}
+
+int vez_object_call(vez_object_t *o, const vez_operation_t *op, void *arg)
+{
+	return vez_object_call_until(o, op, arg, VEZ_FOREVER, NULL);
+}
+
+int vez_object_try_call(vez_object_t *o, const vez_operation_t *op, void *arg)
+{
+	int rc = vez_object_call_until(o, op, arg, VEZ_NOW, NULL);
+	return rc == ETIMEDOUT ? EBUSY : rc;
+}
+
+static int file(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r)
+{
+	vez_object_t *entered = NULL;
+	int rc = 0;
+	enter(o);
+	if (vez__request_must_queue(r) || !run_at_once(o, op, arg, &entered))
+		rc = vez__async_waits(r) ? queue(o, op, arg, r, &entered) : ETIMEDOUT;
+	leave(o, entered);
+	return rc;
+}
+
+int vez_object_call_async(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	if (!op || is_serial(o))
+		rc = EINVAL;
+	else if (inside)
+		rc = EDEADLK;
+	else if (rc == 0)
+		rc = file(o, op, arg, r);
+	return vez__async_end(r, rc);
+}
+
+size_t vez_object_waiters(const vez_object_t *o)
+{
+	return vez_room_length(&o->room_);
+}
+
+/* ---- an object's life ---- */
+
+int vez_object_init(vez_object_t *o, void *self, unsigned flags)
+{
+	if (flags & ~VEZ_SERIAL)
+		return EINVAL;
+	memset(o, 0, sizeof *o);
+	o->self_ = self;
+	o->flags_ = flags;
+	return 0;
+}
+
+static void forget_rules(rule_t **rules, const vez_synchronizer_t *of)
+{
+	while (*rules) {
+		rule_t *rule = *rules;
+		if (rule->of_ == of) {
+			rule->object_ = NULL;
+			*rules = rule->next_;
+		} else {
+			rules = &rule->next_;
+		}
+	}
+}
+
+int vez_object_destroy(vez_object_t *o)
+{
+	vez_object_t *entered = NULL;
+	if (inside)
+		return EDEADLK;
+	enter(o);
+	int rc = o->related_ > 0 || vez_room_length(&o->room_) > 0 ? EBUSY : 0;
+	if (rc == 0) {
+		forget_rules(&o->constraints_, NULL);
+		forget_rules(&o->triggers_, NULL);
+	}
+	leave(o, entered);
+	if (rc != 0)
+		return rc;
+	vez__enter_holding(&o->monitor_);
+	rc = vez__monitor_retire(&o->monitor_, NULL, false);
+	vez__let_go();
+	return rc;
+}
+
+/* ---- rules ---- */
+
+static void append(rule_t **rules, rule_t *rule)
+{
+	while (*rules)
+		rules = &(*rules)->next_;
+	*rules = rule;
+}
+
+static void set_rule(rule_t *rule, vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op, void *arg)
+{
+	rule->next_ = NULL;
+	rule->object_ = o;
+	rule->operation_ = op;
+	rule->of_ = s;
+	rule->arg_ = arg;
+}
+
+static bool relates(const vez_synchronizer_t *s, const vez_object_t *o)
+{
+	for (size_t i = 0; i < s->count_; i++)
+		if (s->objects_[i] == o)
+			return true;
+	return false;
+}
+
+/* Whether a rule of s (NULL: of its own) can be added to o: 0. */
+static int refuses(const vez_synchronizer_t *s, const vez_object_t *o, bool has_function)
+{
+	if (!has_function || (s && !relates(s, o)))
+		return EINVAL;
+	return inside ? EDEADLK : 0;
+}
+
+static int add_constraint(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
+			  bool (*guard)(void *arg, void *call), void *arg, vez_constraint_t *c)
+{
+	int rc = refuses(s, o, guard);
+	if (rc != 0)
+		return rc;
+	set_rule(&c->rule_, s, o, op, arg);
+	c->rule_.is_.guard_ = guard;
+	enter(o);
+	append(&o->constraints_, &c->rule_);
+	leave(o, NULL);
+	return 0;
+}
+
+static int add_trigger(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
+		       void (*fn)(void *arg, void *call), void *arg, vez_trigger_t *t)
+{
+	int rc = refuses(s, o, fn);
+	if (rc != 0)
+		return rc;
+	set_rule(&t->rule_, s, o, op, arg);
+	t->rule_.is_.fn_ = fn;
+	enter(o);
+	append(&o->triggers_, &t->rule_);
+	leave(o, NULL);
+	return 0;
+}
+
+int vez_constraint_add(vez_object_t *o, const vez_operation_t *op, bool (*guard)(void *arg, void *call), void *arg,
+		       vez_constraint_t *c)
+{
+	return add_constraint(NULL, o, op, guard, arg, c);
+}
+
+int vez_trigger_add(vez_object_t *o, const vez_operation_t *op, void (*fn)(void *arg, void *call), void *arg,
+		    vez_trigger_t *t)
+{
+	return add_trigger(NULL, o, op, fn, arg, t);
+}
+
+int vez_synchronizer_constraint_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
+				    bool (*guard)(void *arg, void *call), void *arg, vez_constraint_t *c)
+{
+	return add_constraint(s, o, op, guard, arg, c);
+}
+
+int vez_synchronizer_trigger_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
+				 void (*fn)(void *arg, void *call), void *arg, vez_trigger_t *t)
+{
+	return add_trigger(s, o, op, fn, arg, t);
+}
+
+static void take_off(rule_t **rules, rule_t *rule)
+{
+	while (*rules && *rules != rule)
+		rules = &(*rules)->next_;
+	if (*rules)
+		*rules = rule->next_;
+	rule->object_ = NULL;
+}
+
+int vez_constraint_remove(vez_constraint_t *c)
+{
+	vez_object_t *o = c->rule_.object_;
+	vez_object_t *entered = NULL;
+	if (!o || inside)
+		return o ? EDEADLK : EINVAL;
+	enter(o);
+	take_off(&o->constraints_, &c->rule_);
+	serve(o, &entered);
+	leave(o, entered);
+	return 0;
+}
+
+int vez_trigger_remove(vez_trigger_t *t)
+{
+	vez_object_t *o = t->rule_.object_;
+	if (!o || inside)
+		return o ? EDEADLK : EINVAL;
+	enter(o);
+	take_off(&o->triggers_, &t->rule_);
+	leave(o, NULL);
+	return 0;
+}
+
+/* ---- synchronizers ---- */
+
+static void take_gate(vez_object_t *o, vez_object_t **gates)
+{
+	if (o->gated_)
+		return;
+	vez__lock_enter(&o->lock_);
+	o->gated_ = *gates ? *gates : o; /* the last one names itself */
+	*gates = o;
+}
+
+/* Relating: takes the gates of all that is or will be related to the objects of s. Nobody is inside one of them then.
+ */
+static vez_object_t *take_gates(const vez_synchronizer_t *s)
+{
+	vez_object_t *gates = NULL;
+	for (size_t i = 0; i < s->count_; i++)
+		for (vez_object_t *p = first_in_group(s->objects_[i]); p; p = next_in_group(s->objects_[i], p))
+			take_gate(p, &gates);
+	return gates;
+}
+
+static void leave_gates(vez_object_t *gates)
+{
+	for (vez_object_t *next = NULL; gates; gates = next) {
+		next = gates->gated_ != gates ? gates->gated_ : NULL;
+		gates->gated_ = NULL;
+		vez__lock_exit(&gates->lock_);
+	}
+}
+
+static void move_in(vez_synchronizer_t *domain, vez_object_t *o)
+{
+	o->domain_ = domain;
+	cds_list_add_tail(list(o->place_), list(domain->members_));
+}
+
+static void merge(vez_synchronizer_t *domain, vez_synchronizer_t *other)
+{
+	struct cds_list_head *members = list(other->members_);
+	while (!cds_list_empty(members)) {
+		vez_object_t *o = object_at(members->next);
+		cds_list_del(list(o->place_));
+		move_in(domain, o);
+	}
+	cds_list_splice(list(other->relations_), list(domain->relations_));
+	CDS_INIT_LIST_HEAD(list(other->relations_));
+}
+
+/* With the gates: the domain of any of its objects becomes that of all; or it is their domain itself. */
+static void join(vez_synchronizer_t *s)
+{
+	vez_synchronizer_t *domain = s;
+	for (size_t i = 0; i < s->count_; i++)
+		if (s->objects_[i]->domain_)
+			domain = s->objects_[i]->domain_;
+	for (size_t i = 0; i < s->count_; i++) {
+		vez_object_t *o = s->objects_[i];
+		if (!o->domain_)
+			move_in(domain, o);
+		else if (o->domain_ != domain)
+			merge(domain, o->domain_);
+	}
+	cds_list_add_tail(list(s->place_), list(domain->relations_));
+}
+
+/* With the gates: takes s out of its domain, and puts together anew what the others relate. */
+static void part(vez_synchronizer_t *s)
+{
+	vez_synchronizer_t *domain = s->objects_[0]->domain_;
+	struct cds_list_head others;
+	CDS_INIT_LIST_HEAD(&others);
+	cds_list_del(list(s->place_));
+	cds_list_splice(list(domain->relations_), &others);
+	CDS_INIT_LIST_HEAD(list(domain->relations_));
+	for (struct cds_list_head *members = list(domain->members_); !cds_list_empty(members);) {
+		vez_object_t *o = object_at(members->next);
+		cds_list_del(list(o->place_));
+		o->domain_ = NULL;
+	}
+	while (!cds_list_empty(&others)) {
+		vez_synchronizer_t *other = synchronizer_at(others.next);
+		cds_list_del(list(other->place_));
+		join(other);
+	}
+}
+
+int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, size_t count)
+{
+	if (count == 0 || inside)
+		return count == 0 ? EINVAL : EDEADLK;
+	memset(s, 0, sizeof *s);
+	s->objects_ = objects;
+	s->count_ = count;
+	CDS_INIT_LIST_HEAD(list(s->members_));
+	CDS_INIT_LIST_HEAD(list(s->relations_));
+	vez__hold();
+	vez__lock_enter(&relating);
+	vez_object_t *gates = take_gates(s);
+	join(s);
+	for (size_t i = 0; i < count; i++)
+		objects[i]->related_++;
+	leave_gates(gates);
+	vez__lock_exit(&relating);
+	vez__let_go();
+	return 0;
+}
+
+static void forget_rules_of(const vez_synchronizer_t *s)
+{
+	for (size_t i = 0; i < s->count_; i++) {
+		forget_rules(&s->objects_[i]->constraints_, s);
+		forget_rules(&s->objects_[i]->triggers_, s);
+	}
+}
+
+int vez_synchronizer_destroy(vez_synchronizer_t *s)
+{
+	vez_object_t *entered = NULL;
+	if (inside)
+		return EDEADLK;
+	vez__hold();
+	vez__lock_enter(&relating);
+	vez_object_t *gates = take_gates(s);
+	forget_rules_of(s);
+	inside = true;
+	serve(s->objects_[0], &entered);
+	inside = false;
+	forget_held(entered);
+	part(s);
+	for (size_t i = 0; i < s->count_; i++)
+		s->objects_[i]->related_--;
+	leave_gates(gates);
+	vez__lock_exit(&relating);
+	exit_monitors(entered);
+	vez__let_go();
+	return 0;
+}
+
+void vez__constraint_forget(void)
+{
+	relating = 0;
+	inside = false;
+}
