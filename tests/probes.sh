@@ -3,7 +3,8 @@
 # libvez.so has the probes of src/futex/probe.h, with so many arguments, where the header that makes them is; and each
 # script for bpftrace asks for probes that exist.
 #
-# Seen to fail: a probe that is left out, one with an argument less, one of another name; a script that asks for another.
+# Seen to fail: a probe that is left out, one with an argument less, one of another name; a script that asks for
+# another.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)

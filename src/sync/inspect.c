@@ -20,7 +20,8 @@
  *             by their key. Pushed by anybody, without a lock; taken off in its lock
  *  pool       records that nobody uses, in its lock; chunks: where they all are
  *  limbo      records that are in no list any more, but may still be looked at: a stack, in_limbo about as many
- *  mine       of each thread: its record; spares, so that nothing is allocated inside a monitor; whether it is apart
+ *  mine       of each thread: its record; spares, so that nothing is allocated inside a monitor; whether it is apart;
+ *             whether urcu_bp's locks were taken for the fork that it makes
  * Invariants
  *  N1 a record's memory is never given back. It is used anew only when it has been in limbo for a whole grace period
  *     of liburcu: so an inspector, which walks the lists in a read-side critical section, is not led from one into
@@ -110,13 +111,13 @@ static struct list pool;
 static struct chunk *chunks;
 static struct vez__record *limbo;
 static uint32_t in_limbo;
-static bool forking;
 
 static __thread struct {
 	struct vez__record *record;
 	struct vez__record *spare;
 	unsigned spares;
-	uint32_t apart;
+	bool apart;
+	bool forking;
 } mine __attribute__((tls_model("initial-exec")));
 
 static const char *const names[] = {
@@ -904,14 +905,14 @@ __attribute__((constructor)) static void begin(void)
 
 void vez__inspect_before_fork(void)
 {
-	forking = vez__load(&vez__inspect_used, relaxed);
-	if (forking)
+	mine.forking = vez__load(&vez__inspect_used, relaxed);
+	if (mine.forking)
 		urcu_bp_before_fork();
 }
 
 void vez__inspect_in_parent(void)
 {
-	if (forking)
+	if (mine.forking)
 		urcu_bp_after_fork_parent();
 }
 
@@ -976,7 +977,7 @@ void vez__inspect_in_child(void)
 {
 	if (!vez__load(&vez__inspect_used, relaxed))
 		return;
-	if (forking)
+	if (mine.forking)
 		urcu_bp_after_fork_child();
 	begin_anew();
 }
