@@ -26,7 +26,7 @@ not_sys=$(echo "$all" | grep -v '^src/futex/sys\.c$')
 not_atomic=$(echo "$all" | grep -v '^src/futex/atomic\.h$')
 futex=$(find src/futex -name '*.[ch]')
 sync=$(find src/sync -name '*.[ch]')
-not_inspect=$(echo "$all" | grep -v '^src/sync/inspect\.c$')
+not_inspect=$(echo "$all" | grep -vE '^src/sync/(inspect|report)\.c$')
 
 # shellcheck disable=SC2086 # lists of files
 {

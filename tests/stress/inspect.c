@@ -4,9 +4,8 @@
  * file requests and free them as they complete, are looked at all the time, while inspection is switched off and on.
  *
  * Nothing that is listed may be more than there is, and nothing is a deadlock; at the end the list is empty. Seen to
- * fail: where an owner is forgotten only after its unlock (deadlocks that are none), where a record is put back in the
- * pool at once (a list that never ends), and under the thread sanitizer where a record is filled when the request's
- * deadline is set already.
+ * fail: where waits are not hidden, or requests not taken off, while inspection is off; and under the thread sanitizer
+ * where a record is filled when the request's deadline is set already.
  */
 #include "stress.h"
 
