@@ -27,7 +27,8 @@
  *     of liburcu: so an inspector, which walks the lists in a read-side critical section, is not led from one into
  *     another.
  *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, report.c).
- *  N3 an inspector (report.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may be gone.
+ *  N3 an inspector (report.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
+ *     be gone.
  *  N4 a thread whose wait is shown is inside sleep_until_called (monitor.c): it runs nothing of the program's, gives up
  *     nothing, and gets nothing but what it waits for. An object is in its owner's words only while that owns it (set
  *     after it was taken, cleared before it is given up).
