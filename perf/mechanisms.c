@@ -2,28 +2,38 @@
 /*
  * mechanisms: one short operation of a small object, by everything that can lie between the caller and its body.
  *
- * One thread calls get, a chain of multiplications of about 10 ns, and nobody else is there:
+ *	get      one thread calls get, a chain of multiplications of about 10 ns, and nobody else is there
+ *	          direct        a call of the function
+ *	          pthread       between pthread_mutex_lock and unlock: a yardstick
+ *	          monitor       between vez_monitor_enter and vez_monitor_exit
+ *	          call          vez_monitor_call: handed over, and run by its caller, since nobody is inside
+ *	          guarded       vez_monitor_call_when, with a guard that is true
+ *	          queue         vez_monitor_call_async while another thread is inside: every call is filed as a request,
+ *	                        found by the other one when it leaves, run and settled by it. --batch calls are filed
+ *	                        at a time, so that the switches between the threads are hardly seen; nobody waits for
+ *	                        a single one
+ *	          object        vez_object_call, without rules
+ *	          constraint    with one constraint, which is true
+ *	          synchronizer  with a constraint of a synchronizer over two objects, which looks at both and is true
+ *	          trigger       with a trigger of such a synchronizer, which counts in the other object
+ *	waiting  a set waits for its synchronizer, which lets it go --hold-us microseconds after it has come; meanwhile
+ *	         another thread calls get. The time is that of a get, and of reading the clock twice
+ *	          parallel      the object's get need not wait for the set
+ *	          serial        the object takes its calls in order: VEZ_SERIAL
+ * Each run of get tells its processor time, too: without what else the machine does.
  *
- *	direct   a call of the function
- *	pthread  between pthread_mutex_lock and unlock: a yardstick
- *	monitor  between vez_monitor_enter and vez_monitor_exit
- *	call     vez_monitor_call: handed over, and run by its caller, since nobody is inside
- *	guarded  vez_monitor_call_when, with a guard that is true
- *	queue    vez_monitor_call_async while another thread is inside: every call is filed as a request, found by the
- *	         other one when it leaves, run and settled by it. --batch calls are filed each time, so that the two
- *	         switches between the threads are hardly seen; nobody waits for a single one
- *
- * Each run tells its processor time, too: without what else the machine does.
- *
- * Every result is checked (seen to fail: a body with a step less), and that each call of queue is queued (seen to fail:
- * with nobody inside).
+ * Every result is checked (seen to fail: a body with a step less); that each call of queue is queued (seen to fail:
+ * with nobody inside); that the trigger runs each time (seen to fail: without it); and that every get of parallel, and
+ * none of serial, runs before the set (seen to fail: with each other's flag).
  */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <vez/call.h>
+#include <vez/constraint.h>
 
 #include "perf.h"
 
@@ -31,8 +41,11 @@
 #define MULTIPLIER UINT64_C(6364136223846793005)
 
 static struct perf_option options[] = {
-	{ "impl", "call", "direct, pthread, monitor, call, guarded, queue" },
-	{ "ops", "5000000", "calls" },
+	{ "impl", "call", "direct, pthread, monitor, call, guarded, queue, object, constraint, synchronizer, trigger; "
+			  "waiting: parallel, serial" },
+	{ "mode", "get", "get, waiting" },
+	{ "ops", "5000000", "calls of get" },
+	{ "hold-us", "1000", "how long the set waits (waiting)" },
 	{ "batch", "256", "calls filed at a time (queue)" },
 	{ "cpu", "0", "the processor to run on, or any" },
 	{ NULL, NULL, NULL },
@@ -202,6 +215,195 @@ static void prepare_queue(void)
 	sem_init(&left, 0, 0);
 }
 
+/* ---- objects ---- */
+
+static vez_object_t small, other;
+static vez_object_t *const both[] = { &small, &other };
+static vez_synchronizer_t synchronizer;
+static vez_constraint_t constraint;
+static vez_trigger_t trigger;
+static uint64_t triggered;
+static bool other_is_ready; /* the other object's state */
+
+static void get_body(void *self, void *result)
+{
+	(void)self;
+	get(result);
+}
+
+static const vez_operation_t get_it = { "get", get_body };
+
+static bool small_is_there(void *arg, void *call)
+{
+	(void)call;
+	return *(uint64_t *)arg != 0;
+}
+
+static bool both_are_there(void *arg, void *call)
+{
+	(void)call;
+	return *(uint64_t *)arg != 0 && other_is_ready;
+}
+
+static void count(void *counter, void *call)
+{
+	(void)call;
+	++*(uint64_t *)counter;
+}
+
+static void make_objects(unsigned flags)
+{
+	vez_object_init(&small, &object, flags);
+	vez_object_init(&other, NULL, 0);
+}
+
+static uint64_t run_object(uint64_t n)
+{
+	uint64_t wrong = 0;
+	for (uint64_t result = 0; n > 0; n--, result = 0)
+		wrong += vez_object_call(&small, &get_it, &result) != 0 || result != expected;
+	return wrong;
+}
+
+static uint64_t run_constraint(uint64_t n)
+{
+	uint64_t wrong = vez_constraint_add(&small, &get_it, small_is_there, &object.value, &constraint) != 0;
+	return wrong + run_object(n) + (vez_constraint_remove(&constraint) != 0);
+}
+
+static uint64_t run_synchronizer(uint64_t n)
+{
+	uint64_t wrong = vez_synchronizer_init(&synchronizer, both, 2) != 0;
+	other_is_ready = true;
+	wrong += vez_synchronizer_constraint_add(&synchronizer, &small, &get_it, both_are_there, &object.value,
+						 &constraint) != 0;
+	return wrong + run_object(n) + (vez_synchronizer_destroy(&synchronizer) != 0);
+}
+
+static uint64_t run_trigger(uint64_t n)
+{
+	uint64_t wrong = vez_synchronizer_init(&synchronizer, both, 2) != 0;
+	wrong += vez_synchronizer_trigger_add(&synchronizer, &small, &get_it, count, &triggered, &trigger) != 0;
+	triggered = 0;
+	wrong += run_object(n) + (vez_synchronizer_destroy(&synchronizer) != 0);
+	return wrong + (triggered != n);
+}
+
+/* ---- waiting ---- */
+
+static bool is_set; /* the small object's state */
+static sem_t set_may_come, was_set, ready_may_come, was_ready;
+
+static void set_body(void *self, void *arg)
+{
+	(void)self, (void)arg;
+	is_set = true;
+}
+
+static void ready_body(void *self, void *arg)
+{
+	(void)self, (void)arg;
+	other_is_ready = true;
+}
+
+struct look {
+	uint64_t result;
+	bool before_set;
+};
+
+static void look_body(void *self, void *arg)
+{
+	struct look *l = arg;
+	get_body(self, &l->result);
+	l->before_set = !is_set;
+}
+
+static const vez_operation_t set_it = { "set", set_body };
+static const vez_operation_t make_ready = { "ready", ready_body };
+static const vez_operation_t look = { "get", look_body };
+
+static void *set_in_turn(void *n)
+{
+	for (uint64_t i = *(uint64_t *)n; i > 0; i--) {
+		sem_wait(&set_may_come);
+		if (vez_object_call(&small, &set_it, NULL) != 0)
+			perf_fail("a set failed");
+		sem_post(&was_set);
+	}
+	return NULL;
+}
+
+static void *ready_in_turn(void *n)
+{
+	useconds_t hold = (useconds_t)perf_number(options, "hold-us");
+	for (uint64_t i = *(uint64_t *)n; i > 0; i--) {
+		sem_wait(&ready_may_come);
+		usleep(hold);
+		if (vez_object_call(&other, &make_ready, NULL) != 0)
+			perf_fail("the other object is not ready");
+		sem_post(&was_ready);
+	}
+	return NULL;
+}
+
+static bool set_waits(void *arg)
+{
+	(void)arg;
+	return vez_object_waiters(&small) > 0;
+}
+
+/* Seconds that one get takes while a set waits; whether it ran before the set. */
+static double get_while_set_waits(bool *before_set)
+{
+	struct look l = { 0, false };
+	is_set = other_is_ready = false;
+	sem_post(&set_may_come);
+	perf_until(set_waits, NULL);
+	sem_post(&ready_may_come);
+	double began = perf_now();
+	if (vez_object_call(&small, &look, &l) != 0 || l.result != expected)
+		perf_fail("a get failed");
+	double taken = perf_now() - began;
+	*before_set = l.before_set;
+	sem_wait(&was_set);
+	sem_wait(&was_ready);
+	return taken;
+}
+
+static void init_turns(void)
+{
+	sem_init(&set_may_come, 0, 0);
+	sem_init(&was_set, 0, 0);
+	sem_init(&ready_may_come, 0, 0);
+	sem_init(&was_ready, 0, 0);
+}
+
+static void run_waiting(struct perf_region *region, const char *impl, uint64_t n)
+{
+	bool serial = strcmp(impl, "serial") == 0, before_set;
+	double seconds = 0;
+	if (!serial && strcmp(impl, "parallel") != 0)
+		perf_fail("no --impl=%s with --mode=waiting", impl);
+	make_objects(serial ? VEZ_SERIAL : 0);
+	init_turns();
+	if (vez_synchronizer_init(&synchronizer, both, 2) != 0 ||
+	    vez_synchronizer_constraint_add(&synchronizer, &small, &set_it, both_are_there, &object.value,
+					    &constraint) != 0)
+		perf_fail("no synchronizer");
+	pthread_t setter = perf_thread(set_in_turn, &n), readier = perf_thread(ready_in_turn, &n);
+	perf_begin(region);
+	for (uint64_t i = 0; i < n; i++) {
+		seconds += get_while_set_waits(&before_set);
+		if (before_set == serial)
+			perf_fail("%s: a get ran %s the set that waited", impl, serial ? "before" : "after");
+	}
+	perf_end(region);
+	region->seconds = seconds;
+	pthread_join(setter, NULL);
+	pthread_join(readier, NULL);
+	vez_synchronizer_destroy(&synchronizer);
+}
+
 /* ---- the program ---- */
 
 static double cpu_now(void)
@@ -216,7 +418,9 @@ static const struct impl {
 	run_fn *run;
 } impls[] = {
 	{ "direct", run_direct }, { "pthread", run_pthread }, { "monitor", run_monitor },
-	{ "call", run_call },	  { "guarded", run_guarded }, { "queue", run_queue },
+	{ "call", run_call }, { "guarded", run_guarded }, { "queue", run_queue },
+	{ "object", run_object }, { "constraint", run_constraint }, { "synchronizer", run_synchronizer },
+	{ "trigger", run_trigger },
 };
 
 static run_fn *chosen(const char *name)
@@ -233,35 +437,49 @@ static void *sleep_through(void *arg)
 	return NULL;
 }
 
+static uint64_t run_get(struct perf_region *region, const char *impl, uint64_t n, double *spent)
+{
+	run_fn *run = chosen(impl);
+	sem_t bed;
+	prepare_queue();
+	make_objects(0);
+	sem_init(&bed, 0, 0); /* the C library takes shortcuts in a process that has one thread only */
+	pthread_t sleeper = perf_thread(sleep_through, &bed);
+	uint64_t wrong = run(n / 100 + 1);
+	perf_begin(region);
+	*spent = -cpu_now();
+	wrong += run(n);
+	*spent += cpu_now();
+	perf_end(region);
+	sem_post(&bed);
+	pthread_join(sleeper, NULL);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	struct perf_region region;
-	char extra[64];
-	sem_t bed;
+	char extra[64] = "";
+	double spent;
 	perf_options(argc, argv, "one short operation", options, sizeof options / sizeof *options);
-	const char *impl = perf_option(options, "impl");
-	run_fn *run = chosen(impl);
+	const char *impl = perf_option(options, "impl"), *mode = perf_option(options, "mode");
 	uint64_t ops = perf_number(options, "ops");
 	batch = perf_number(options, "batch");
 	perf_pin(perf_option(options, "cpu"));
-	prepare_queue();
 	get(&expected);
 	if (!is_right(expected))
 		perf_fail("the object is wrong");
-	sem_init(&bed, 0, 0); /* the C library takes shortcuts in a process that has one thread only */
-	pthread_t sleeper = perf_thread(sleep_through, &bed);
-	uint64_t wrong = run(ops / 100 + 1);
-	perf_begin(&region);
-	double spent = -cpu_now();
-	wrong += run(ops);
-	spent += cpu_now();
-	perf_end(&region);
-	sem_post(&bed);
-	pthread_join(sleeper, NULL);
-	if (wrong)
-		perf_fail("%s: %llu wrong results", impl, (unsigned long long)wrong);
-	snprintf(extra, sizeof extra, "\"processor_ns_per_op\": %.2f", spent * 1e9 / (double)ops);
-	perf_print(&(struct perf_result){ "mechanisms", impl, "get", 0, perf_option(options, "cpu"), ops, extra },
+	if (strcmp(mode, "waiting") == 0) {
+		run_waiting(&region, impl, ops);
+	} else if (strcmp(mode, "get") == 0) {
+		uint64_t wrong = run_get(&region, impl, ops, &spent);
+		if (wrong)
+			perf_fail("%s: %llu wrong results", impl, (unsigned long long)wrong);
+		snprintf(extra, sizeof extra, "\"processor_ns_per_op\": %.2f", spent * 1e9 / (double)ops);
+	} else {
+		perf_fail("no --mode=%s", mode);
+	}
+	perf_print(&(struct perf_result){ "mechanisms", impl, mode, 0, perf_option(options, "cpu"), ops, extra },
 		   &region);
 	return 0;
 }

@@ -7,8 +7,8 @@
  *	           apart: each is granted what the other gives back
  *	barging    the same with VEZ_BARGING: a running thread takes a permit that is free
  *
- * What the permit guards is counted, and the count compared with the turns. Seen to fail: with two permits some are
- * lost.
+ * What the permit guards is counted, and the count compared with the turns. Seen to fail: with two permits some
+ * are lost.
  *
  * --cpu=both puts a thread on each of two processors, where it can meet the other while it spins. As each may then
  * run on one processor only, the library would not spin: vez__sys_cpus is replaced (ld --wrap) by one that says two.

@@ -50,7 +50,7 @@ static int destroy(void *object)
 }
 
 static const struct waitable barrier[] = {
-	{ sizeof(vez_barrier_t), make_2, arrive, wait, wait_until, waiters, destroy },
+	{ sizeof(vez_barrier_t), make_2, arrive, wait, wait_until, waiters, destroy, NULL },
 };
 
 /* Seen to fail: complete that settles nobody. */

@@ -808,8 +808,8 @@ Test(cond, B04_taking_the_mutex_back_ignores_limits)
 }
 
 /* The moved request is passed over like any other of the mutex's queue, and handed the mutex after a millisecond,
- * though its own deadline has passed. Seen to fail: a deadline whose passing forgets when the request is to look
- * again. */
+ * though its own deadline has passed. Seen to fail: a deadline whose passing forgets when the request is to
+ * look again. */
 Test(cond, B04_a_notified_waiter_is_passed_over_for_a_millisecond)
 {
 	EACH_VARIANT(v, ALL) {
@@ -1212,8 +1212,8 @@ Test(cond, K01_who_waits_on_one_processor_costs_nothing)
 	}
 }
 
-/* The child's part: 0 if all is well. No assertion may be made here. The thread that forked owns m; others wait on
- * busy. */
+/* The child's part: 0 if all is well. No assertion may be made here. The thread that forked owns m; others wait
+ * on busy. */
 static int in_child(vez_mutex_t *m, vez_cond_t *busy)
 {
 	vez_cond_t fresh = VEZ_COND_INITIALIZER;

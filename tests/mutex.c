@@ -4,8 +4,8 @@
  *
  * Each test carries the id of the behaviour it checks, runs in every form that applies, as the default mutex and as a
  * fair one where both mean the same, tracked and untracked, and under every fault of tests/lib/inject.h. "Seen to
- * fail" names a change of the library with which it did. A variant called FIFO is VEZ_FAIR, one called barging the
- * default.
+ * fail" names a change of the library with which it did. A variant called FIFO is VEZ_FAIR, one called barging
+ * the default.
  */
 #include <errno.h>
 #include <sched.h>
@@ -931,8 +931,8 @@ Test(mutex, A10_B03_let_in_and_then_cancelled_before_it_ran)
 	}
 }
 
-/* Seen to fail: a fire that leaves the request to its thread; an unlock that pokes whom a fire has claimed, and no
- * other. */
+/* Seen to fail: a fire that leaves the request to its thread; an unlock that pokes whom a fire has claimed, and
+ * no other. */
 Test(mutex, A10_cancelled_and_then_unlocked_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {

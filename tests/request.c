@@ -1331,8 +1331,8 @@ static void await_thread(struct note *n)
 	thread_join(&b->thread);
 }
 
-/* Its function waits for a thread that is let go by the same call. Seen to fail: pay that completes before it wakes (it
- * hangs). */
+/* Its function waits for a thread that is let go by the same call. Seen to fail: pay that completes before it wakes
+ * (it hangs). */
 Test(request, ALL_threads_are_woken_before_functions_are_called)
 {
 	EACH_ASYNC(kind) {
@@ -1485,8 +1485,8 @@ Test(request, C03_of_two_writers_one_gives_up)
 	}
 }
 
-/* The members of the group inside, behind the only one of another. Seen to fail: who gives up and leaves without
- * serving. */
+/* The members of the group inside, behind the only one of another. Seen to fail: who gives up and leaves
+ * without serving. */
 Test(request, C03_a_group_gives_up)
 {
 	for (enum way_out way = 0; way < WAYS_OUT; way++) {

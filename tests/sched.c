@@ -202,8 +202,8 @@ static int destroy(void *s)
 }
 
 static const struct waitable ways[] = {
-	{ sizeof(vez_sched_t), make_held, leave_for_another, pass, pass_until, waiters, destroy },
-	{ sizeof(vez_sched_t), make_in_gap, end_gap, pass, pass_until, waiters, destroy },
+	{ sizeof(vez_sched_t), make_held, leave_for_another, pass, pass_until, waiters, destroy, NULL },
+	{ sizeof(vez_sched_t), make_in_gap, end_gap, pass, pass_until, waiters, destroy, NULL },
 };
 
 #define EACH_WAY(way) for (const struct waitable *way = ways; way < ways + 2; way++)

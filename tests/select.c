@@ -483,8 +483,8 @@ Test(select, members_meet_only_others)
 	EXPECT_EQ(vez_queue_takers(&stored), 0);
 }
 
-/* Two threads, each in a wait for a put here or a take there, crosswise: every item goes across, and nobody waits for
- * ever. */
+/* Two threads, each in a wait for a put here or a take there, crosswise: every item goes across, and nobody waits
+ * for ever. */
 #define ROUNDS 3000
 
 struct crosser {

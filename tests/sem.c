@@ -937,8 +937,8 @@ Test(sem, A14_one_permit_is_never_two)
 
 /* ---- order of causes ---- */
 
-/* Seen to fail: acquire_slow that asks the token before the argument; take_inside that asks the permits before
- * CLOSED. */
+/* Seen to fail: acquire_slow that asks the token before the argument; take_inside that asks the permits
+ * before CLOSED. */
 Test(sem, ALL_the_order_of_causes)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {

@@ -60,8 +60,8 @@ struct perf_result {
 void perf_print(const struct perf_result *result, const struct perf_region *region);
 
 /* Waits until ready(arg), as cheaply as the processors allow, for all implementations alike: with one processor it
- * yields at once, since nothing can change before another thread has run; with more it looks a while before it
- * yields. */
+ * yields at once, since nothing can change before another thread has run; with more it looks a while before
+ * it yields. */
 void perf_until(bool (*ready)(void *), void *arg);
 
 #endif

@@ -3,8 +3,8 @@
  * The disk head (Hoare, "Monitors", 1974): requests for a disk are served by the elevator: the head sweeps up as long
  * as somebody wants a cylinder above it, then down.
  *
- * Two rooms, each ordered by the distance in its direction. Who releases the head decides who is next and settles that
- * one.
+ * Two rooms, each ordered by the distance in its direction. Who releases the head decides who is next and settles
+ * that one.
  * Seen to fail: with one room, or with the same key in both, the order of service is another.
  */
 #include "classic.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The savings account (Herlihy and Shavit, The Art of Multiprocessor Programming, exercises to chapter 8): a withdrawal
- * waits until the balance suffices; preferred withdrawals go before ordinary ones; and a transfer waits for another
- * account.
+ * waits until the balance suffices; preferred withdrawals go before ordinary ones; and a transfer waits for
+ * another account.
  *
  * The balance is the permits of a semaphore, a withdrawal takes as many, and the key says which are preferred. A
- * transfer holds nothing while it waits, so that no circle of transfers can deadlock: it withdraws there, then deposits
- * here.
+ * transfer holds nothing while it waits, so that no circle of transfers can deadlock: it withdraws there, then
+ * deposits here.
  * Seen to fail: with equal keys the ordinary withdrawal, which came first, is served first.
  */
 #include "classic.h"

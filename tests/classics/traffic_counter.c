@@ -4,8 +4,8 @@
  * while a console reads the count and starts it again at zero. No vehicle may be lost or counted twice.
  *
  * A mutex around the count.
- * Seen to fail: without the mutex around the sensors' part, or with a console that clears after it unlocks, the totals
- * differ.
+ * Seen to fail: without the mutex around the sensors' part, or with a console that clears after it unlocks, the
+ * totals differ.
  */
 #include "classic.h"
 

@@ -32,10 +32,35 @@ static vez_deadline_t far(void)
 	return vez_after_ms(INT64_C(3600000));
 }
 
+void request_as(vez_request_t *r, enum form form, vez_cancel_t *token)
+{
+	vez_request_init(r, NULL, NULL);
+	vez_request_set_limits(r, form == ASYNC_FAR ? far() : VEZ_FOREVER, form == ASYNC_TOKEN ? token : NULL);
+}
+
+int await_request(vez_request_t *r, int rc)
+{
+	if (rc != EINPROGRESS)
+		return rc;
+	EXPECT_EQ(vez_request_wait(r, VEZ_FOREVER, NULL), 0);
+	return vez_request_result(r);
+}
+
+static int call_async(const struct waiter *w, vez_cancel_t *token)
+{
+	vez_request_t r;
+	request_as(&r, w->form, token);
+	return await_request(&r, w->on->wait_async(w->object, &r));
+}
+
 static int call(struct waiter *w, vez_cancel_t *token)
 {
 	vez_deadline_t deadline = w->deadline ? w->deadline : far();
 	switch (w->form) {
+	case ASYNC:
+	case ASYNC_FAR:
+	case ASYNC_TOKEN:
+		return call_async(w, token);
 	case FAR:
 		return w->on->wait_until(w->object, &w->index, deadline, NULL);
 	case TOKEN:
@@ -126,7 +151,7 @@ static void made(union object *o, const struct waitable *on)
 
 void check_let_go(const struct waitable *on)
 {
-	EACH_WAIT(v, ALL) {
+	EACH_WAIT_ON(on, v, ALL) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
@@ -142,7 +167,7 @@ void check_let_go(const struct waitable *on)
 
 void check_fire_ends_a_wait(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_TOKEN) {
+	EACH_WAIT_ON(on, v, WITH_TOKEN) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
@@ -158,7 +183,7 @@ void check_fire_ends_a_wait(const struct waitable *on)
 
 void check_fired_on_entry(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_TOKEN) {
+	EACH_WAIT_ON(on, v, WITH_TOKEN) {
 		union object o;
 		vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 		vez_cancel_fire(&token);
@@ -174,7 +199,7 @@ void check_fired_on_entry(const struct waitable *on)
 
 void check_no_token_no_cancel(const struct waitable *on)
 {
-	EACH_WAIT(v, WITHOUT_TOKEN) {
+	EACH_WAIT_ON(on, v, WITHOUT_TOKEN) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
@@ -192,7 +217,7 @@ void check_no_token_no_cancel(const struct waitable *on)
 
 void check_past_deadlines(const struct waitable *on)
 {
-	EACH_WAIT(v, ONE_FORM) {
+	EACH_WAIT_ON(on, v, ONE_FORM) {
 		int64_t now = real_now();
 		const vez_deadline_t past[] = { 0, 1, -1, VEZ_NOW, now - 1, now - INT64_C(315360000) * 1000 * MS };
 		for (unsigned i = 0; i < sizeof past / sizeof past[0]; i++) {
@@ -215,7 +240,7 @@ void check_far_deadlines(const struct waitable *on)
 		vez_after_ms(INT64_MAX / 1000000), vez_after_ms(INT64_MAX), INT64_C(1000000000) << 31,
 		INT64_C(1000000000) << 32, vez_after_us(INT64_MAX / 1000), INT64_MAX / 1000 * 999,
 	};
-	EACH_WAIT(v, WITH_DEADLINE) {
+	EACH_WAIT_ON(on, v, WITH_DEADLINE) {
 		for (unsigned i = 0; i < sizeof ahead / sizeof ahead[0]; i++) {
 			union object o;
 			made(&o, on);
@@ -232,7 +257,7 @@ void check_far_deadlines(const struct waitable *on)
 
 void check_timed_out(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_DEADLINE) {
+	EACH_WAIT_ON(on, v, WITH_DEADLINE) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
@@ -247,7 +272,7 @@ void check_timed_out(const struct waitable *on)
 
 void check_clock_is_asked(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_DEADLINE) {
+	EACH_WAIT_ON(on, v, WITH_DEADLINE) {
 		union object o;
 		made(&o, on);
 		inject_reset(FAULT_TIMEDOUT);
@@ -271,7 +296,7 @@ void check_clock_is_asked(const struct waitable *on)
 
 void check_let_go_then_cancelled(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_TOKEN) {
+	EACH_WAIT_ON(on, v, WITH_TOKEN) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
@@ -289,7 +314,7 @@ void check_let_go_then_cancelled(const struct waitable *on)
 
 void check_cancelled_then_let_go(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_TOKEN) {
+	EACH_WAIT_ON(on, v, WITH_TOKEN) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
@@ -308,7 +333,7 @@ void check_cancelled_then_let_go(const struct waitable *on)
 
 void check_let_go_after_the_deadline(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_DEADLINE) {
+	EACH_WAIT_ON(on, v, WITH_DEADLINE) {
 		union object o;
 		made(&o, on);
 		inject_clock(NOON);
@@ -368,7 +393,7 @@ void check_signals(const struct waitable *on)
 
 void check_destroy_is_refused(const struct waitable *on)
 {
-	EACH_WAIT(v, ALL) {
+	EACH_WAIT_ON(on, v, ALL) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);
@@ -384,7 +409,7 @@ void check_destroy_is_refused(const struct waitable *on)
 
 void check_returns_without_the_object(const struct waitable *on)
 {
-	EACH_WAIT(v, ALL) {
+	EACH_WAIT_ON(on, v, ALL) {
 		void *o = guard_new(on->size);
 		on->make(o);
 		struct waiter w = WAITER(on, o, v->form);
@@ -429,7 +454,7 @@ static void let_go_and_stop(void *arg)
 
 void check_gone_before_the_wake(const struct waitable *on)
 {
-	EACH_WAIT(v, ALL) {
+	EACH_WAIT_ON(on, v, ALL) {
 		void *o = guard_new(on->size);
 		on->make(o);
 		struct waiter w = WAITER(on, o, v->form);
@@ -470,13 +495,15 @@ void check_destroyed_by_who_was_let_go(const struct waitable *on, int rounds)
 	void *o = guard_new(on->size);
 	struct opener p = { .on = on, .object = o };
 	vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+	static const enum form forms[] = { UNTIMED, FAR, TOKEN, TOKEN_FAR, ASYNC, ASYNC_FAR, ASYNC_TOKEN };
+	unsigned count = on->wait_async ? 7 : 4;
 	sem_init(&p.go, 0, 0);
 	sem_init(&p.went, 0, 0);
 	thread_start(&p.thread, let_go_in_turn, &p);
 	for (int round = 0; round < rounds; round++) {
 		on->make(o);
 		sem_post(&p.go);
-		EXPECT_EQ(wait_as(round % 4, on, o, &token), 0);
+		EXPECT_EQ(wait_as(forms[(unsigned)round % count], on, o, &token), 0);
 		EXPECT_EQ(on->destroy(o), 0);
 		guard_close(o);
 		while (sem_wait(&p.went) != 0)
@@ -499,7 +526,7 @@ static void destroy_it(void *arg)
  * been there, the object must stay. */
 void check_destroy_waits_for_who_comes_in(const struct waitable *on)
 {
-	EACH_WAIT(v, WITH_DEADLINE) {
+	EACH_WAIT_ON(on, v, WITH_DEADLINE) {
 		void *o = guard_new(on->size);
 		on->make(o);
 		inject_clock(NOON);
@@ -513,8 +540,8 @@ void check_destroy_waits_for_who_comes_in(const struct waitable *on)
 		thread_kick(&w.thread);
 		waiter_await_locked_out(&w);
 		thread_freeze(&w.thread);
-		/* One of these is first to enter when the other is let in: the wait is let go, for its thread is
-		 * stopped. */
+		/* One of these is first to enter when the other is let in: the wait is let go, for its thread
+		 * is stopped. */
 		stops_before_wake = false;
 		thread_start(&p.thread, let_go_and_stop, &p);
 		UNTIL(thread_done(&p.thread) || thread_futex(&p.thread) - (uintptr_t)o < on->size)
@@ -554,7 +581,7 @@ static int in_child(const struct waitable *on, void *inherited)
 
 void check_fork(const struct waitable *on)
 {
-	EACH_WAIT(v, ALL) {
+	EACH_WAIT_ON(on, v, ALL) {
 		union object o;
 		made(&o, on);
 		struct waiter w = WAITER(on, &o, v->form);

@@ -21,6 +21,8 @@ struct waitable {
 	int (*wait_until)(void *object, uint32_t *index, vez_deadline_t deadline, vez_cancel_t *cancel);
 	size_t (*waiters)(const void *object);
 	int (*destroy)(void *object);
+	/* NULL: it has no asynchronous form. Where it has, the suite says variant_async. */
+	int (*wait_async)(void *object, vez_request_t *r);
 };
 
 struct waiter {
@@ -42,6 +44,11 @@ struct waiter {
 #define WAITER(on_, object_, form_) { .on = (on_), .object = (object_), .form = (form_), .index = NO_INDEX }
 #define NO_INDEX UINT32_C(0xdeadbeef)
 
+/* Waits for a request that the object was asked to grant, which returned rc: what it came to. */
+int await_request(vez_request_t *r, int rc);
+/* Makes a request with the limits of this form. */
+void request_as(vez_request_t *r, enum form form, vez_cancel_t *token);
+
 /* The wait in this thread: in that form, with that token. */
 int wait_as(enum form form, const struct waitable *on, void *object, vez_cancel_t *token);
 
@@ -58,10 +65,11 @@ bool waiter_blocked(struct waiter *w);
 /* Joins it: its result; errno must be as it was, and the index if it is not 0. */
 int waiter_join(struct waiter *w);
 
-/* Every form under every fault. */
+/* Every form under every fault; every one that it has. */
 #define EACH_WAIT(v, which) \
 	EACH_VARIANT(v, FIFO_ONLY | (which)) \
 		if (v->form != KEYED)
+#define EACH_WAIT_ON(on, v, which) EACH_WAIT(v, (which) | ((on)->wait_async ? 0 : BY_THREAD))
 
 /* Nobody waits. */
 #define EXPECT_EMPTY(on, object) \

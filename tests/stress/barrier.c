@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers, with and without an action: parties that come over and over, give up, are cancelled, and break it; and
- * resets.
+ * Barriers, with and without an action: parties that come over and over, give up, are cancelled, and break it;
+ * and resets.
  *
  * What the parties write before they come are plain variables, which the action and all of them read, so that the
  * thread sanitizer sees a round that ends too early. Where the barrier breaks, what is counted is still exact: every

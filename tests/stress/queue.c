@@ -5,8 +5,8 @@
  *
  * Every item whose put returned 0 is taken once, no other ever is, and each consumer sees a producer's items in the
  * order in which they were put. What an item stands for is a plain variable, so that the thread sanitizer sees a put
- * that is not ordered before its take. In the lifetime tests whoever the other side, or a close, lets go destroys the
- * queue.
+ * that is not ordered before its take. In the lifetime tests whoever the other side, or a close, lets go destroys
+ * the queue.
  */
 #include "stress.h"
 

@@ -4,8 +4,8 @@
  * appears or disappears, and nobody is left in the queue.
  *
  * Seen to fail: with SETTLED ignored by vez__word_come, with vez__monitor_leave not serving before it leaves, and, in
- * half a million rounds of grant-token, with a give_up that goes on although withdraw says that the request was
- * granted.
+ * half a million rounds of grant-token, with a give_up that goes on although withdraw says that the request
+ * was granted.
  */
 #include "stress.h"
 

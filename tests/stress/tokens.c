@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tokens with hooks and children, and a thread's own: attached, detached, made and destroyed while a fire is on its
- * way.
+ * Tokens with hooks and children, and a thread's own: attached, detached, made and destroyed while a fire is on
+ * its way.
  *
  * Each hook counts its runs, so that every answer of attach, detach and try_detach is held against what happened. What
  * is given up (a hook that runs, a token that was destroyed) is overwritten or taken away at once and looked at when
@@ -94,8 +94,8 @@ static void fire_and_clear(void *arg)
 }
 
 /* Seen to fail: with a detach that does not wait; with a take_off that does not ask whether the hook is still attached
- * (it crashes or runs after all); and, by the thread sanitizer, with a fire that looks outside kin whether it owes
- * hooks. */
+ * (it crashes or runs after all); and, by the thread sanitizer, with a fire that looks outside kin whether it
+ * owes hooks. */
 static void hooks_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -207,8 +207,8 @@ static void detach_anew(void *arg)
 }
 
 /* While it runs, another thread detaches it: from the token where it is attached anew, or from that whose attach runs
- * it. Seen to fail: with an attach that does not make its runs known, and with one that does not renew those of
- * before. */
+ * it. Seen to fail: with an attach that does not make its runs known, and with one that does not renew those
+ * of before. */
 static void anew_test(const struct test *t)
 {
 	struct crew crew = { 0 };

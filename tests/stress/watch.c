@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watchdog: when nothing moves any more, it says where every thread and every object stands, and ends the
- * test.
+ * The watchdog: when nothing moves any more, it says where every thread and every object stands, and ends the test.
  *
  * Before that it sends every thread a signal. A wait loop that is interrupted looks at its word again: if the test
  * moves then, the word had changed and the thread slept on, so a wake was lost on its way (by the kernel, or never
