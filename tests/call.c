@@ -319,6 +319,96 @@ Test(call, from_inside_is_refused)
 
 /* ---- limits ---- */
 
+static void no_body(void *arg)
+{
+	(void)arg;
+}
+
+static int from_gave_up[2];
+
+static void call_again(vez_monitor_t *of, vez_room_t *room, vez_request_t *r)
+{
+	(void)room;
+	(void)r;
+	from_gave_up[0] = vez_monitor_call(of, no_body, NULL);
+	from_gave_up[1] = vez_monitor_call_when(of, NULL, no_body, NULL, VEZ_NOW, NULL);
+}
+
+/* The rule for who has given up is inside, too. Seen to fail (it hangs): give_up that does not say so. */
+Test(call, from_the_rule_for_who_gave_up_is_refused)
+{
+	vez_monitor_t of = VEZ_MONITOR_INITIALIZER(call_again);
+	vez_room_t room = VEZ_ROOM_INITIALIZER;
+	vez_request_t own = VEZ_REQUEST_INITIALIZER;
+	vez_monitor_enter(&of);
+	EXPECT_EQ(vez_monitor_wait(&of, &room, &own, vez_after_us(50), NULL), ETIMEDOUT);
+	EXPECT_EQ(from_gave_up[0], EDEADLK);
+	EXPECT_EQ(from_gave_up[1], EDEADLK);
+	EXPECT_EQ(vez_monitor_call(&of, no_body, NULL), 0);
+	EXPECT_EQ(vez_monitor_destroy(&of), 0);
+}
+
+static struct {
+	vez_monitor_t m;
+	vez_sem_t sem;
+	vez_request_t told;
+	struct thread other;
+	bool armed;
+	int called, rc;
+} going;
+
+static void release_told(void *arg)
+{
+	(void)arg;
+	vez_sem_release(&going.sem, 1);
+}
+
+static void call_release(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(vez_monitor_call(&going.m, release_told, NULL), 0);
+}
+
+/* While destroy looks at the guards, another thread's call comes. */
+static bool never_but_another_comes(void *arg)
+{
+	(void)arg;
+	if (going.armed) {
+		going.armed = false;
+		thread_start(&going.other, call_release, NULL);
+		thread_await_parked(&going.other);
+	}
+	return false;
+}
+
+static void call_from_function(vez_request_t *r, int result, void *arg)
+{
+	(void)r;
+	(void)result;
+	(void)arg;
+	going.called++;
+	going.rc = vez_monitor_call(&going.m, no_body, NULL);
+}
+
+/* What a body completes that destroy runs before it says EBUSY is called when the monitor has been left. Seen to fail:
+ * destroy that does not hold. */
+Test(call, destroy_that_says_busy_runs_what_has_come)
+{
+	vez_request_t waiting;
+	memset(&going, 0, sizeof going);
+	vez_request_init(&waiting, NULL, NULL);
+	EXPECT_EQ(vez_monitor_call_async(&going.m, never_but_another_comes, no_body, NULL, &waiting), EINPROGRESS);
+	vez_request_init(&going.told, call_from_function, NULL);
+	EXPECT_EQ(vez_sem_acquire_async(&going.sem, 1, &going.told), EINPROGRESS);
+	going.armed = true;
+	EXPECT_EQ(vez_monitor_destroy(&going.m), EBUSY);
+	thread_join(&going.other);
+	EXPECT_EQ(going.called, 1);
+	EXPECT_EQ(going.rc, 0);
+	EXPECT_EQ(vez_request_cancel(&waiting), 0);
+	EXPECT_EQ(vez_monitor_destroy(&going.m), 0);
+}
+
 Test(call, past_deadline_means_one_attempt)
 {
 	static const vez_deadline_t past[] = { 0, 1, -1, VEZ_NOW };

@@ -216,13 +216,13 @@ Test(group, ALL_01_H02_past_deadlines)
 	check_past_deadlines(&one);
 }
 
-/* Seen to fail: a deadline that is taken for a distance. */
+/* Seen to fail: a wait with a deadline that ends when it is woken for nothing. */
 Test(group, ALL_02_H03_far_deadlines)
 {
 	check_far_deadlines(&one);
 }
 
-/* Seen to fail: as ALL_02; take_back that leaves WAITING set. */
+/* Seen to fail: as ALL_02; a deadline that is taken for a distance; take_back that leaves WAITING set. */
 Test(group, ALL_timed_out)
 {
 	check_timed_out(&one);
@@ -258,7 +258,7 @@ Test(group, A15_signals)
 	check_signals(&one);
 }
 
-/* Seen to fail: destroy that looks at the count only. */
+/* Seen to fail: destroy that does not look. */
 Test(group, B11_destroy_with_waiters_is_refused)
 {
 	check_destroy_is_refused(&one);

@@ -303,14 +303,14 @@ Test(queue, ALL_01_H02_past_deadlines)
 		check_past_deadlines(way);
 }
 
-/* Seen to fail: a deadline that is taken for a distance. */
+/* Seen to fail: a wait with a deadline that ends when it is woken for nothing. */
 Test(queue, ALL_02_H03_far_deadlines)
 {
 	EACH_WAY(way)
 		check_far_deadlines(way);
 }
 
-/* Seen to fail: as ALL_02. */
+/* Seen to fail: as ALL_02; a deadline that is taken for a distance. */
 Test(queue, QUE_11_QUE_16_HND_05_timed_out)
 {
 	EACH_WAY(way)

@@ -595,6 +595,26 @@ Test(rwlock, A06_who_was_let_in_returns_without_the_object)
 		check_returns_without_the_object(on);
 }
 
+/* The test is inside the monitor, and does not serve when it leaves: somebody else must. */
+static int written_no_more_and_serve(void *l)
+{
+	int rc = vez_rwlock_wrunlock(l);
+	return vez_rwlock_destroy(l) == EBUSY ? rc : -1;
+}
+
+/* Seen to fail: vez__monitor_retire that returns after it has left. */
+Test(rwlock, ALL_destroy_waits_for_who_comes_in)
+{
+	static const struct waitable served[] = {
+		LOCK(made_written, written_no_more_and_serve, rd_wait, rd_wait_async),
+		LOCK(made_written, written_no_more_and_serve, wr_wait, wr_wait_async),
+	};
+	EACH_POLICY {
+		check_destroy_waits_for_who_comes_in(&served[0]);
+		check_destroy_waits_for_who_comes_in(&served[1]);
+	}
+}
+
 /* Seen to fail: vez__monitor_leave that reads cohort_ after it has left. */
 Test(rwlock, A06_the_object_may_go_before_the_wake_is_sent)
 {

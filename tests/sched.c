@@ -236,14 +236,14 @@ Test(sched, ALL_01_H02_past_deadlines)
 		check_past_deadlines(way);
 }
 
-/* Seen to fail: a deadline that is taken for a distance. */
+/* Seen to fail: a wait with a deadline that ends when it is woken for nothing. */
 Test(sched, ALL_02_H03_far_deadlines)
 {
 	EACH_WAY(way)
 		check_far_deadlines(way);
 }
 
-/* Seen to fail: as ALL_02; take_back that leaves WAITING set. */
+/* Seen to fail: as ALL_02; a deadline that is taken for a distance; take_back that leaves WAITING set. */
 Test(sched, ALL_timed_out)
 {
 	EACH_WAY(way)

@@ -608,3 +608,23 @@ Test(select, users_synchronizer_is_selectable)
 	EXPECT_EQ(c.free, 1);
 	EXPECT_EQ(vez_monitor_destroy(&c.m), 0);
 }
+
+/* A member that is decided at once, though its deadline was set before: the deadlines of others are kept. Seen to fail
+ * (after 20 s): async_end that tells the alarm clock only of what is queued. */
+Test(select, deadlines_after_a_member_that_was_decided_at_once)
+{
+	for (int late = 0; late < 2; late++) {
+		vez_sem_t free_one = VEZ_SEM_INITIALIZER(1), none = VEZ_SEM_INITIALIZER(0);
+		vez_select_t any;
+		vez_request_t member, other, *winner = NULL;
+		vez_select_init(&any);
+		vez_request_set_limits(vez_select_case(&any, &member), late ? VEZ_NOW : vez_after_ms(1), NULL);
+		EXPECT_EQ(vez_sem_acquire_async(late ? &none : &free_one, 1, &member), late ? ETIMEDOUT : 0);
+		EXPECT_EQ(vez_select_wait(&any, VEZ_NOW, NULL, &winner), late ? ETIMEDOUT : 0);
+		vez_request_init(&other, NULL, NULL);
+		vez_request_set_limits(&other, vez_after_ms(5), NULL);
+		EXPECT_EQ(vez_sem_acquire_async(&none, 1, &other), EINPROGRESS);
+		EXPECT_EQ(vez_request_wait(&other, vez_after_ms(20000), NULL), 0);
+		EXPECT_EQ(vez_request_result(&other), ETIMEDOUT);
+	}
+}

@@ -35,7 +35,8 @@ static void sleep_until(void *arg)
 
 static void sleeper_start(struct sleeper *s, uint32_t *word, uint32_t *cohort)
 {
-	*s = (struct sleeper){ .word = word, .cohort = cohort, .until = VEZ__DONE | VEZ__COMING, .deadline = VEZ_FOREVER };
+	*s = (struct sleeper){ .word = word, .cohort = cohort, .until = VEZ__DONE | VEZ__COMING,
+			       .deadline = VEZ_FOREVER };
 	thread_start(&s->thread, sleep_until, s);
 	thread_await_parked(&s->thread);
 }

@@ -8,7 +8,8 @@
  * on the object go on, and so do later calls of the same one that may run. A trigger is a function that runs with an
  * operation, after it, as one step. A synchronizer relates several objects: its constraints and triggers, put on
  * operations of any of them, may look at all of them, and triggers may change them; an operation with its constraints
- * and triggers is atomic over all objects that are related to its own.
+ * and triggers is atomic over all objects that are related to its own. So what changes several objects is one
+ * operation, on any of them, whose body changes all.
  *
  *	static const vez_operation_t withdraw = { "withdraw", withdraw_body };
  *
@@ -18,23 +19,28 @@
  * A call takes one lock if its object is alone, and two if it is related to others: that of its object, then the one
  * that all related objects share. So no order in which threads use objects can deadlock them. Who has run an operation
  * then runs those that wait, on its object or a related one, and may run now, on their callers' behalf, the longest
- * waiting first, until none is left; each caller wakes when its operation has run. Evaluating is linear in the calls
- * that wait on related objects. With VEZ_SERIAL calls of an object are taken strictly in order: one that must wait
- * holds back all that come later.
+ * waiting first, until none is left; then it leaves the objects, their calls return or complete in that order, and so
+ * does its own.
+ * Evaluating is linear in the calls that wait on related objects. With VEZ_SERIAL calls of an object are taken strictly
+ * in order: one that must wait holds back all that come later.
  *
  * Bodies, guards and triggers run on any thread that calls an operation of a related object, or that takes rules off.
- * They must be short, must not sleep, nor depend on thread-local state, nor leave by longjmp or pthread_exit. They may
- * use other vez objects without waiting, and what that completes is called afterwards; but every call below is EDEADLK
- * to them: what else is to be done to related objects, they do to their states directly. A guard changes nothing, is
- * called often, and looks at nothing but the states of related objects and what its arguments say once and for all.
+ * They must be short, must not sleep, nor depend on thread-local state, nor leave by longjmp or pthread_exit. Bodies
+ * and triggers may use other vez objects without waiting, fire tokens (whose hooks run at once, inside) and cancel
+ * requests; requests that this ends complete when the objects have been left. To all of them every call below that uses
+ * an object is EDEADLK: what else is to be done to related objects, they do to their states directly. A guard changes
+ * nothing, is called often, and looks at nothing but the states of related objects and what its arguments say once and
+ * for all.
  *
  * Ordering: everything before a call happens before its body; what runs on related objects happens one after another;
  * and the body, with its triggers, happens before everything after the call's return or completion.
- * Errors on entry, in this order: EINVAL (no operation), EDEADLK (from inside a body, guard or trigger), ECANCELED (the
- * token is fired), then the object (also if the deadline has passed), then ETIMEDOUT.
- * Destroy: by a thread whose call has returned, if no other call will use the object, is queued there, or has still to
- * return. Signal handlers: vez_object_waiters only. fork: objects that other threads were using at that moment are to
- * be initialized anew in the child. Waits are no pthread cancellation points.
+ * Errors on entry, in this order: EINVAL (no operation, or what the call says), EDEADLK (from inside a body, guard or
+ * trigger), ECANCELED (the token is fired), then the object (also if the deadline has passed), then ETIMEDOUT.
+ * Destroy: a thread whose call has returned may destroy the object and free it, if no other thread will call it again
+ * and none is queued there, though the call that ran its operation for it has not returned (with VEZ_SERIAL, those that
+ * gave up must have). Signal handlers: vez_object_waiters only. fork: objects that other threads were using at that
+ * moment, or on which calls were queued, are to be initialized anew in the child. Waits are no pthread cancellation
+ * points.
  * Sources: S. Frolund, G. Agha, "A Language Framework for Multi-Object Coordination" (1993); constraints between
  * monitors: C. Martins (2009); conditional critical regions (Hoare 1972; Brinch Hansen 1972).
  */
@@ -69,14 +75,15 @@ typedef struct vez_object {
 	void *place_[2];
 	struct vez_object *entered_;
 	struct vez_object *gated_;
+	struct vez_object *next_awaited_;
 	uint32_t flags_;
 	uint32_t related_;
-	uint64_t held_;
+	uint64_t awaited_;
 	vez_monitor_t monitor_;
 	vez_room_t room_;
 } vez_object_t;
 
-VEZ_ASSERT_SIZE_(vez_object_t, 248);
+VEZ_ASSERT_SIZE_(vez_object_t, 256);
 
 /* Makes an object without rules, whose operations get this state. flags: 0 or VEZ_SERIAL; EINVAL: others. */
 int vez_object_init(vez_object_t *o, void *self, unsigned flags);
@@ -106,8 +113,9 @@ size_t vez_object_waiters(const vez_object_t *o);
 /* ---- rules of one object ---- */
 
 /* A rule is there from the return of add until remove or the destruction of what it was added to; from then on its
- * function is not called, and it and its argument are the caller's again. Its place must stay. An operation's
- * constraints are asked, and its triggers run, in the order in which they were added. */
+ * function is not called, and it and its argument are the caller's again. Until then its place must stay, and it must
+ * not be added again. An operation's constraints are asked, and its triggers run, in the order in which they were
+ * added. */
 struct vez__rule {
 	struct vez__rule *next_;
 	vez_object_t *object_;
@@ -133,7 +141,8 @@ typedef struct vez_trigger {
 int vez_constraint_add(vez_object_t *o, const vez_operation_t *op, bool (*guard)(void *arg, void *call), void *arg,
 		       vez_constraint_t *c);
 
-/* Takes it off; calls that can run now have run when this returns. EINVAL: it is not there. */
+/* Takes it off; calls that can run now have run when this returns. EINVAL: it is not there any more, or its add
+ * failed. */
 int vez_constraint_remove(vez_constraint_t *c);
 
 /* From now on fn(arg, call) runs after each run of this operation (NULL: of any) on this object, as a part of it.
@@ -153,17 +162,18 @@ typedef struct vez_synchronizer {
 	void *place_[2];
 	void *members_[2];
 	void *relations_[2];
+	vez_object_t *awaited_;
 } vez_synchronizer_t;
 
-VEZ_ASSERT_SIZE_(vez_synchronizer_t, 72);
+VEZ_ASSERT_SIZE_(vez_synchronizer_t, 80);
 
 /* Relates these objects: from now on what runs on one excludes what runs on another, and so for objects that other
- * synchronizers relate to one of them. Objects, and calls that wait, may be in use. The array must stay there. EINVAL:
- * no objects. */
+ * synchronizers relate to one of them. They may be in use, with calls that wait, and one may be named twice. The array
+ * must stay there as long as the synchronizer. Linear in all objects that are related then. EINVAL: no objects. */
 int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, size_t count);
 
-/* Takes off all its rules, as one step, and relates its objects no more; calls that can run now have run when this
- * returns. 0. */
+/* Takes off all its rules, as one step, and relates its objects no more; they may be in use, and calls that can run now
+ * have run when this returns. From then on nobody touches it. 0. */
 int vez_synchronizer_destroy(vez_synchronizer_t *s);
 
 /* As vez_constraint_add and vez_trigger_add, for an object of the synchronizer, whose guard or fn may use all of its

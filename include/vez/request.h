@@ -30,10 +30,14 @@
  * vez_request_wait that tells of the grant.
  * Destroy: a synchronizer says EBUSY while requests are queued: cancel them first.
  * Signal handlers: nothing here. What is released in a handler (vez_sem_release, vez_event_set) completes there: its
- * function runs in the handler, unless that has interrupted vez at work or another function: then right after. Use
- * eventfd requests there.
- * fork: a parent's requests never complete in the child, which may initialize every request and object anew; it makes
- * its own thread for deadlines. Waits are no pthread cancellation points. exit: what is queued then never completes.
+ * function runs in the handler, unless that has interrupted a completion, a user's monitor, a call of vez/call.h or
+ * vez/constraint.h, or what concerns tokens: then right after. It may have interrupted its thread inside any other
+ * object, and must wait for none. Use eventfd requests there.
+ * Inside a user's monitor, a body, a guard or a trigger nothing completes: what is settled or cancelled there does when
+ * its thread has left. So a wait-for-any cannot be used there.
+ * fork: a parent's requests are not the child's: it initializes anew the objects on which some are queued, and all
+ * requests. A thread that forks inside a monitor or body has settled none there. The child makes its own thread for
+ * deadlines. Waits are no pthread cancellation points. exit: what is queued then never completes.
  * Sources: asynchronous acquire with cancellation by deadline and token, and the blocking form built on it: C. Martins
  * (2009) and .NET's SemaphoreSlim; the choice among several: the select of CSP (Hoare 1978) and of Concurrent ML
  * (J. Reppy 1991).
@@ -99,9 +103,10 @@ uint64_t vez_request_word(const vez_request_t *r);
  * nothing else has completed it before. Set before it is queued. */
 void vez_request_set_limits(vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* 0: withdrawn; it has completed with ECANCELED, and its function has returned (or will be called when the one from
- * which this is called has). EALREADY: it was granted, or has ended or is ending otherwise, or is not queued: wait for
- * it before it is freed. Any thread, while the request is there; not from inside the monitor in which it is queued. */
+/* 0: withdrawn; it has completed with ECANCELED, and its function has returned (or will, when the function, monitor or
+ * body from inside of which this is called has been left: until then the request is not to be freed). EALREADY: it was
+ * granted, or has ended or is ending otherwise, or is not queued: wait for it before it is freed. Any thread, while the
+ * request is there; not from inside the monitor in which it is queued. */
 int vez_request_cancel(vez_request_t *r);
 
 /* Waits until the request is complete: 0, and vez_request_result says how. If it calls a function, until that has

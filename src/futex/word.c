@@ -110,7 +110,7 @@ bool vez__word_claim(uint32_t *word)
 {
 	uint32_t seen = vez__load(word, relaxed);
 	do {
-		if ((seen & (VEZ__ASYNC | VEZ__DONE | VEZ__SETTLED)) != VEZ__ASYNC || !vez__word_is_free(seen))
+		if ((seen & (VEZ__ASYNC | VEZ__DONE | VEZ__SETTLED | VEZ__DEAF)) != VEZ__ASYNC || !vez__word_is_free(seen))
 			return false;
 	} while (!vez__cas(word, &seen, seen | VEZ__COMING, acquire));
 	return true;

@@ -12,14 +12,14 @@
  *	bit 3  DONE     published: the result may be read, and the word's memory belongs to the request's thread again.
  *	                Set last, outside the monitor; the other bits mean nothing then.
  *	bit 4  DEAF     its limits apply no more: it was notified on a condition and now waits for the mutex only, or
- *	                its barrier's round is decided. Set inside the monitor by who decided that, at a moment when
- *	                neither COMING nor FIRED was set, or by who was coming because of one of them; FIRED means
- *	                nothing from then on.
+ *	                its barrier's round is decided, or it is being taken. Set inside the monitor by who decided
+ *	                that, at a moment when neither COMING nor FIRED was set, or by who was coming because of one of
+ *	                them; FIRED means nothing from then on.
  *	bit 5  PARKED   its thread sleeps, or is about to. Set by that thread; whoever ends its wait owes it a wake. The
  *	                highest bit of a thread's word, so that FUTEX_WAKE_OP can ask for it by comparison.
  *	bit 6  ASYNC    no thread waits: the request is asynchronous, and has been filed. Set before it is queued.
  *	                COMING then is set by whoever ends it before its time: the alarm clock, or who cancels it. Never
- *	                PARKED, never DEAF.
+ *	                PARKED; DEAF only for the moment before it is SETTLED.
  *
  * COMING and FIRED pin the monitor: while one of them is set on a request that was not settled before, the monitor
  * counts the request (pins_), is not destroyed, and the word is not published by who settles it: the last one to come
@@ -59,8 +59,8 @@ bool vez__word_come(uint32_t *word);
  * for it. */
 bool vez__word_look(uint32_t *word);
 
-/* Whoever wants to end an asynchronous request: announces that it is coming in. False: it is settled, somebody else is
- * coming for it, or it is not queued. */
+/* Whoever wants to end an asynchronous request: announces that it is coming in. False: it is settled or DEAF, somebody
+ * else is coming for it, or it is not queued. */
 bool vez__word_claim(uint32_t *word);
 
 /* Its own thread, inside the monitor: has come, and is no more COMING: it stays, or leaves the request to who fired. */

@@ -37,7 +37,8 @@
  *  requests were settled by this thread, one after another: one that settles more requests finds itself calling, and
  *  the loop that called it goes on with those.
  * Lifetime: as P2. Who waits sleeps on a request of its own, and compares addresses.
- * fork: the child has no runs and no waiters; what this thread had left to call belongs to the parent.
+ * fork: the child has no runs and no waiters; what this thread had left to call belongs to the parent. If it forked
+ *  inside a user's monitor or function, the child is inside, too.
  */
 #include "completion.h"
 
@@ -422,5 +423,7 @@ int vez_completions_wait(vez_completions_t *l, vez_deadline_t deadline, vez_canc
 void vez__completion_forget(void)
 {
 	memset(shards, 0, sizeof shards);
-	memset(&mine, 0, sizeof mine);
+	mine.holding--; /* that of who forks; what it held besides, the child's thread holds, too */
+	mine.left = NULL;
+	mine.queue[0] = NULL;
 }

@@ -11,11 +11,13 @@
  *          related_      in how many places synchronizers name it; with its gate
  *          monitor_, room_  the calls that wait, in order: a request's pointer is the operation, its value the
  *                        argument, its key the ticket
- *          entered_, held_  link in the objects whose monitors who is inside has entered; whether it is one
+ *          entered_      link in the objects whose monitors whoever is inside has entered
+ *          awaited_      whether it is in its domain's list of those where calls may wait, by next_awaited_; inside
  *          gated_        link in the objects whose gates who is relating has taken; NULL: it is none. While relating
  *  synchronizer  lock_   if it is a domain: whoever is inside
  *          members_      if it is a domain: its objects; relations_: the synchronizers that relate them. With the gates
  *                        of all of them
+ *          awaited_      if it is a domain: its objects where calls wait, and some where they did; inside
  *          place_        link in its domain's relations_
  *  tickets               of all calls that ever waited: their order
  *  relating              one at a time changes domains
@@ -25,13 +27,15 @@
  *  members of its domain.
  * Invariants
  *  B1 locks are taken in this order: relating, gates (several only by who is relating), one domain's lock, monitors of
- *     the group. They are left so that nothing is published or woken while a gate or a domain's lock is held. Nobody
- *     who holds any of them waits for anything else, but for bodies.
+ *     the group. Nobody who holds any of them waits for anything else, but for bodies; and while a body runs no monitor
+ *     is held. Who was let go is published when all of them have been left.
  *  B2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
  *     it, and who destroys it has moved them, with all gates, before.
- *  B3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but a follower of a
- *     serial object's first that has just given up and whose thread is about to see to it.
- *  B4 a call waits in its object's room from a moment inside; it leaves by who is inside (settled), or by itself.
+ *  B3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but one that
+ *     somebody is coming for to end it; or a follower of a serial object's first that has just given up, and whose
+ *     thread is about to see to it.
+ *  B4 a call joins its object's room from inside. It leaves by being taken (settled, from inside: its limits apply no
+ *     more), and then its body runs before it returns; or by itself, if somebody is coming because of a limit.
  * Ordering
  *  everything above is ordered by the locks (lock.c: release by who leaves, acquire by who enters). Who changes a
  *  domain_ holds the gate, and one of the group's is held by whoever is inside. What a body did, for the caller:
@@ -41,8 +45,8 @@
  *  bodies that a thread runs for others is bounded by the calls that wait when it enters.
  * Lifetime
  *  Who is inside touches objects of its group only: they are there, as destroy takes the gate, and none that a
- *  synchronizer relates can be destroyed. Monitors are left after that, each by its last touch (monitor.c), before the
- *  calls that were settled there return; destroy enters the monitor once.
+ *  synchronizer relates can be destroyed. Leaving the gate is the last touch of the object; the calls that were let go
+ *  return after that.
  * fork: the child's only thread is relating nothing.
  * Sources: include/vez/constraint.h.
  */
@@ -81,6 +85,11 @@ static vez_synchronizer_t *synchronizer_at(struct cds_list_head *place)
 
 /* ---- inside ---- */
 
+/* What whoever is inside leaves behind: the calls that it has let go, which return when it has left. */
+typedef struct vez__owed owed_t;
+
+static const owed_t nothing;
+
 static void enter(vez_object_t *o)
 {
 	vez__hold(); /* what bodies complete is called when all is left */
@@ -90,56 +99,35 @@ static void enter(vez_object_t *o)
 	inside = true;
 }
 
-/* Enters the monitor of p, of the group, once. */
-static void enter_monitor(vez_object_t *p, vez_object_t **entered)
+static void leave(vez_object_t *o, const owed_t *owed)
 {
-	if (p->held_)
-		return;
-	vez__monitor_enter(&p->monitor_);
-	p->held_ = true;
-	p->entered_ = *entered;
-	*entered = p;
-}
-
-static void forget_held(vez_object_t *entered)
-{
-	for (; entered; entered = entered->entered_)
-		entered->held_ = false;
-}
-
-/* Leaves the monitors: their settled calls return from here on, and objects may go. */
-static void exit_monitors(vez_object_t *entered)
-{
-	vez_object_t *next;
-	for (; entered; entered = next) {
-		next = entered->entered_;
-		vez__monitor_leave(&entered->monitor_, &object_ops);
-	}
-}
-
-static void leave(vez_object_t *o, vez_object_t *entered)
-{
-	forget_held(entered);
 	inside = false;
 	if (o->domain_)
 		vez__lock_exit(&o->domain_->lock_);
 	vez__lock_exit(&o->lock_);
-	exit_monitors(entered);
+	vez__pay(owed);
 	vez__let_go();
 }
 
-/* The next of the group of o; NULL: that was the last. */
-static vez_object_t *next_in_group(const vez_object_t *o, const vez_object_t *p)
+/* ---- the objects of the group on which calls wait ---- */
+
+static void note_awaited(vez_object_t *o)
 {
-	if (!o->domain_)
-		return NULL;
-	struct cds_list_head *next = list(p->place_)->next;
-	return next != list(o->domain_->members_) ? object_at(next) : NULL;
+	if (!o->domain_ || o->awaited_)
+		return;
+	o->awaited_ = true;
+	o->next_awaited_ = o->domain_->awaited_;
+	o->domain_->awaited_ = o;
 }
 
-static vez_object_t *first_in_group(vez_object_t *o)
+/* The first of the list, of which those are taken off where nobody waits any more. */
+static vez_object_t *first_awaited(vez_object_t **list)
 {
-	return o->domain_ ? object_at(list(o->domain_->members_)->next) : o;
+	while (*list && vez_room_length(&(*list)->room_) == 0) {
+		(*list)->awaited_ = false;
+		*list = (*list)->next_awaited_;
+	}
+	return *list;
 }
 
 /* ---- operations ---- */
@@ -187,98 +175,147 @@ static bool is_serial(const vez_object_t *o)
 	return o->flags_ & VEZ_SERIAL;
 }
 
-/* The first call on p that can run. */
+/* Inside p's monitor: the first call on p that can run. Who is leaving is passed by; of a serial object, waited for. */
 static vez_request_t *first_ready(const vez_object_t *p)
 {
 	vez_request_t *r = vez_room_first(&p->room_);
-	while (r && !may_run(p, operation_of(r), argument_of(r)))
+	while (r && (vez__request_is_leaving(r) || !may_run(p, operation_of(r), argument_of(r))))
 		r = is_serial(p) ? NULL : vez_room_next(&p->room_, r);
 	return r;
 }
 
-/* The one of the group that has waited longest. Nobody joins while this one is inside: so a room that is empty stays
- * so. */
-static vez_request_t *oldest_ready(vez_object_t *o, vez_object_t **entered, vez_object_t **on)
+/* A call that can run, and on what; the monitors that have been entered to look for it. */
+struct found {
+	vez_request_t *oldest;
+	vez_object_t *on;
+	vez_object_t *entered;
+};
+
+static void look_at(struct found *f, vez_object_t *p)
 {
-	vez_request_t *oldest = NULL;
-	for (vez_object_t *p = first_in_group(o); p; p = next_in_group(o, p)) {
-		if (vez_room_length(&p->room_) == 0)
-			continue;
-		enter_monitor(p, entered);
-		vez_request_t *r = first_ready(p);
-		if (r && (!oldest || r->key_ < oldest->key_)) {
-			oldest = r;
-			*on = p;
-		}
+	vez__monitor_enter(&p->monitor_);
+	p->entered_ = f->entered;
+	f->entered = p;
+	vez_request_t *r = first_ready(p);
+	if (r && (!f->oldest || r->key_ < f->oldest->key_)) {
+		f->oldest = r;
+		f->on = p;
 	}
-	return oldest;
 }
 
-static void serve(vez_object_t *o, vez_object_t **entered)
+/* Nobody joins while this one is inside: a room that is empty stays so. */
+static struct found find_oldest(vez_object_t *o)
 {
-	vez_object_t *on;
-	for (vez_request_t *r; (r = oldest_ready(o, entered, &on));) {
-		if (vez__request_claim(r))
-			run(on, operation_of(r), argument_of(r));
-		vez_monitor_settle(&on->monitor_, r, 0);
+	struct found f = { NULL, NULL, NULL };
+	if (!o->domain_) {
+		if (vez_room_length(&o->room_) > 0)
+			look_at(&f, o);
+		return f;
 	}
+	vez_object_t **list = &o->domain_->awaited_;
+	for (vez_object_t *p; (p = first_awaited(list)); list = &p->next_awaited_)
+		look_at(&f, p);
+	return f;
+}
+
+static void leave_monitors(vez_object_t *entered, owed_t *owed)
+{
+	for (; entered; entered = entered->entered_)
+		vez__monitor_leave_owing(&entered->monitor_, owed);
+}
+
+/* Runs the call of the group that has waited longest among those that can run. False: there is none. No monitor is held
+ * while it runs: it may end others by a token or a cancel. */
+static bool serve_oldest(vez_object_t *o, owed_t *owed)
+{
+	struct found f = find_oldest(o);
+	bool granted = false;
+	if (f.oldest)
+		vez__request_take(&f.on->monitor_, f.oldest, &granted);
+	leave_monitors(f.entered, owed);
+	if (granted)
+		run(f.on, operation_of(f.oldest), argument_of(f.oldest));
+	return f.oldest != NULL;
+}
+
+static void serve(vez_object_t *o, owed_t *owed)
+{
+	while (serve_oldest(o, owed))
+		;
 }
 
 /* ---- calls ---- */
 
 /* Runs it, if it need not wait. */
-static bool run_at_once(vez_object_t *o, const vez_operation_t *op, void *arg, vez_object_t **entered)
+static bool run_at_once(vez_object_t *o, const vez_operation_t *op, void *arg, owed_t *owed)
 {
 	bool held_back = is_serial(o) && vez_room_length(&o->room_) > 0;
 	if (held_back || !may_run(o, op, arg))
 		return false;
 	run(o, op, arg);
-	serve(o, entered);
+	serve(o, owed);
 	return true;
 }
 
 /* It waits: ECANCELED, EINPROGRESS; or the result, of a member of a wait-for-any. */
-static int queue(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r, vez_object_t **entered)
+static int queue(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r, owed_t *owed)
 {
-	enter_monitor(o, entered);
+	vez_monitor_t *m = &o->monitor_;
+	int rc = EINPROGRESS;
 	set_call(r, op, arg);
-	if (!vez__request_prepare(&o->monitor_, &o->room_, r, &object_ops))
-		return ECANCELED;
-	vez__request_insert_last(r);
-	if (vez__request_must_queue(r))
-		serve(o, entered);
-	return vez__request_filed(&o->monitor_, r);
+	vez__monitor_enter(m);
+	if (vez__request_prepare(m, &o->room_, r, &object_ops))
+		vez__request_insert_last(r);
+	else
+		rc = ECANCELED;
+	note_awaited(o);
+	if (rc == EINPROGRESS && vez__request_must_queue(r)) {
+		vez__monitor_leave_owing(m, owed);
+		serve(o, owed);
+		vez__monitor_enter(m);
+		rc = vez__request_filed(m, r);
+	}
+	vez__monitor_leave_owing(m, owed);
+	return rc;
 }
 
 /* The first of a serial object has given up: who came later may be able to run. */
 static void serve_followers(vez_object_t *o)
 {
-	vez_object_t *entered = NULL;
+	owed_t owed = nothing;
 	enter(o);
-	serve(o, &entered);
-	leave(o, entered);
+	serve(o, &owed);
+	leave(o, &owed);
+}
+
+static bool is_operation(const vez_operation_t *op)
+{
+	return op && op->body;
 }
 
 int vez_object_call_until(vez_object_t *o, const vez_operation_t *op, void *arg, vez_deadline_t deadline,
 			  vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	vez_object_t *entered = NULL;
+	owed_t owed = nothing;
+	bool serial = is_serial(o);
 	int rc = 0;
-	if (!op || inside)
-		return op ? EDEADLK : EINVAL;
+	if (!is_operation(op))
+		return EINVAL;
+	if (inside)
+		return EDEADLK;
 	if (cancel && vez_cancel_fired(cancel))
 		return ECANCELED;
 	enter(o);
-	if (!run_at_once(o, op, arg, &entered)) {
+	if (!run_at_once(o, op, arg, &owed)) {
 		vez__request_mine(&r, 0, cancel);
-		rc = vez__deadline_passed(deadline) ? ETIMEDOUT : queue(o, op, arg, &r, &entered);
+		rc = vez__deadline_passed(deadline) ? ETIMEDOUT : queue(o, op, arg, &r, &owed);
 	}
-	leave(o, entered);
+	leave(o, &owed);
 	if (rc != EINPROGRESS)
 		return rc;
 	rc = vez__request_await(&r, deadline);
-	if (rc != 0 && is_serial(o))
+	if (rc != 0 && serial)
 		serve_followers(o);
 	return rc;
 }
@@ -296,19 +333,19 @@ int vez_object_try_call(vez_object_t *o, const vez_operation_t *op, void *arg)
 
 static int file(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r)
 {
-	vez_object_t *entered = NULL;
+	owed_t owed = nothing;
 	int rc = 0;
 	enter(o);
-	if (vez__request_must_queue(r) || !run_at_once(o, op, arg, &entered))
-		rc = vez__async_waits(r) ? queue(o, op, arg, r, &entered) : ETIMEDOUT;
-	leave(o, entered);
+	if (vez__request_must_queue(r) || !run_at_once(o, op, arg, &owed))
+		rc = vez__async_waits(r) ? queue(o, op, arg, r, &owed) : ETIMEDOUT;
+	leave(o, &owed);
 	return rc;
 }
 
 int vez_object_call_async(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r)
 {
 	int rc = vez__async_begin(r);
-	if (!op || is_serial(o))
+	if (!is_operation(op) || is_serial(o))
 		rc = EINVAL;
 	else if (inside)
 		rc = EDEADLK;
@@ -349,7 +386,6 @@ static void forget_rules(rule_t **rules, const vez_synchronizer_t *of)
 
 int vez_object_destroy(vez_object_t *o)
 {
-	vez_object_t *entered = NULL;
 	if (inside)
 		return EDEADLK;
 	enter(o);
@@ -358,7 +394,7 @@ int vez_object_destroy(vez_object_t *o)
 		forget_rules(&o->constraints_, NULL);
 		forget_rules(&o->triggers_, NULL);
 	}
-	leave(o, entered);
+	leave(o, &nothing);
 	if (rc != 0)
 		return rc;
 	vez__enter_holding(&o->monitor_);
@@ -393,39 +429,42 @@ static bool relates(const vez_synchronizer_t *s, const vez_object_t *o)
 	return false;
 }
 
-/* Whether a rule of s (NULL: of its own) can be added to o: 0. */
-static int refuses(const vez_synchronizer_t *s, const vez_object_t *o, bool has_function)
+/* Whether a rule of s (NULL: of its own) can be added to o: 0. Who is refused is not there. */
+static int refuses(const vez_synchronizer_t *s, const vez_object_t *o, bool has_function, rule_t *rule)
 {
+	int rc = inside ? EDEADLK : 0;
 	if (!has_function || (s && !relates(s, o)))
-		return EINVAL;
-	return inside ? EDEADLK : 0;
+		rc = EINVAL;
+	if (rc != 0)
+		rule->object_ = NULL;
+	return rc;
 }
 
 static int add_constraint(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
 			  bool (*guard)(void *arg, void *call), void *arg, vez_constraint_t *c)
 {
-	int rc = refuses(s, o, guard);
+	int rc = refuses(s, o, guard, &c->rule_);
 	if (rc != 0)
 		return rc;
 	set_rule(&c->rule_, s, o, op, arg);
 	c->rule_.is_.guard_ = guard;
 	enter(o);
 	append(&o->constraints_, &c->rule_);
-	leave(o, NULL);
+	leave(o, &nothing);
 	return 0;
 }
 
 static int add_trigger(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
 		       void (*fn)(void *arg, void *call), void *arg, vez_trigger_t *t)
 {
-	int rc = refuses(s, o, fn);
+	int rc = refuses(s, o, fn, &t->rule_);
 	if (rc != 0)
 		return rc;
 	set_rule(&t->rule_, s, o, op, arg);
 	t->rule_.is_.fn_ = fn;
 	enter(o);
 	append(&o->triggers_, &t->rule_);
-	leave(o, NULL);
+	leave(o, &nothing);
 	return 0;
 }
 
@@ -465,13 +504,13 @@ static void take_off(rule_t **rules, rule_t *rule)
 int vez_constraint_remove(vez_constraint_t *c)
 {
 	vez_object_t *o = c->rule_.object_;
-	vez_object_t *entered = NULL;
+	owed_t owed = nothing;
 	if (!o || inside)
 		return o ? EDEADLK : EINVAL;
 	enter(o);
 	take_off(&o->constraints_, &c->rule_);
-	serve(o, &entered);
-	leave(o, entered);
+	serve(o, &owed);
+	leave(o, &owed);
 	return 0;
 }
 
@@ -482,29 +521,45 @@ int vez_trigger_remove(vez_trigger_t *t)
 		return o ? EDEADLK : EINVAL;
 	enter(o);
 	take_off(&o->triggers_, &t->rule_);
-	leave(o, NULL);
+	leave(o, &nothing);
 	return 0;
 }
 
 /* ---- synchronizers ---- */
 
+/* The next of the group of o; NULL: that was the last. */
+static vez_object_t *next_in_group(const vez_object_t *o, const vez_object_t *p)
+{
+	if (!o->domain_)
+		return NULL;
+	struct cds_list_head *next = list(p->place_)->next;
+	return next != list(o->domain_->members_) ? object_at(next) : NULL;
+}
+
+static vez_object_t *first_in_group(vez_object_t *o)
+{
+	return o->domain_ ? object_at(list(o->domain_->members_)->next) : o;
+}
+
 static void take_gate(vez_object_t *o, vez_object_t **gates)
 {
-	if (o->gated_)
-		return;
 	vez__lock_enter(&o->lock_);
 	o->gated_ = *gates ? *gates : o; /* the last one names itself */
 	*gates = o;
 }
 
-/* Relating: takes the gates of all that is or will be related to the objects of s. Nobody is inside one of them then.
- */
+/* Relating: takes the gates of all that is or will be related to the objects of s. Nobody is inside one of them then. A
+ * group is taken whole. */
 static vez_object_t *take_gates(const vez_synchronizer_t *s)
 {
 	vez_object_t *gates = NULL;
-	for (size_t i = 0; i < s->count_; i++)
-		for (vez_object_t *p = first_in_group(s->objects_[i]); p; p = next_in_group(s->objects_[i], p))
+	for (size_t i = 0; i < s->count_; i++) {
+		vez_object_t *o = s->objects_[i];
+		if (o->gated_)
+			continue;
+		for (vez_object_t *p = first_in_group(o); p; p = next_in_group(o, p))
 			take_gate(p, &gates);
+	}
 	return gates;
 }
 
@@ -521,6 +576,9 @@ static void move_in(vez_synchronizer_t *domain, vez_object_t *o)
 {
 	o->domain_ = domain;
 	cds_list_add_tail(list(o->place_), list(domain->members_));
+	o->awaited_ = false;
+	if (vez_room_length(&o->room_) > 0)
+		note_awaited(o);
 }
 
 static void merge(vez_synchronizer_t *domain, vez_synchronizer_t *other)
@@ -533,6 +591,7 @@ static void merge(vez_synchronizer_t *domain, vez_synchronizer_t *other)
 	}
 	cds_list_splice(list(other->relations_), list(domain->relations_));
 	CDS_INIT_LIST_HEAD(list(other->relations_));
+	other->awaited_ = NULL;
 }
 
 /* With the gates: the domain of any of its objects becomes that of all; or it is their domain itself. */
@@ -561,6 +620,7 @@ static void part(vez_synchronizer_t *s)
 	cds_list_del(list(s->place_));
 	cds_list_splice(list(domain->relations_), &others);
 	CDS_INIT_LIST_HEAD(list(domain->relations_));
+	domain->awaited_ = NULL;
 	for (struct cds_list_head *members = list(domain->members_); !cds_list_empty(members);) {
 		vez_object_t *o = object_at(members->next);
 		cds_list_del(list(o->place_));
@@ -604,7 +664,7 @@ static void forget_rules_of(const vez_synchronizer_t *s)
 
 int vez_synchronizer_destroy(vez_synchronizer_t *s)
 {
-	vez_object_t *entered = NULL;
+	owed_t owed = nothing;
 	if (inside)
 		return EDEADLK;
 	vez__hold();
@@ -612,15 +672,14 @@ int vez_synchronizer_destroy(vez_synchronizer_t *s)
 	vez_object_t *gates = take_gates(s);
 	forget_rules_of(s);
 	inside = true;
-	serve(s->objects_[0], &entered);
+	serve(s->objects_[0], &owed);
 	inside = false;
-	forget_held(entered);
 	part(s);
 	for (size_t i = 0; i < s->count_; i++)
 		s->objects_[i]->related_--;
 	leave_gates(gates);
 	vez__lock_exit(&relating);
-	exit_monitors(entered);
+	vez__pay(&owed);
 	vez__let_go();
 	return 0;
 }
@@ -628,5 +687,4 @@ int vez_synchronizer_destroy(vez_synchronizer_t *s)
 void vez__constraint_forget(void)
 {
 	relating = 0;
-	inside = false;
 }

@@ -58,6 +58,17 @@ static inline bool vez__monitor_owes_nothing(const vez_monitor_t *m)
 	return !m->settled_[0] && !m->cohort_ && !m->async_ && !m->poked_;
 }
 
+/* What was settled in monitors that have been left, and is not published yet; all zero: nothing. */
+struct vez__owed {
+	vez_request_t *settled[2];
+	vez_request_t *async;
+};
+
+/* Leaves a monitor that serves nobody and from which nobody is poked: the caller owes what was settled, after what it
+ * owes already, and publishes it with vez__pay. */
+void vez__monitor_leave_owing(vez_monitor_t *m, struct vez__owed *owed);
+void vez__pay(const struct vez__owed *owed);
+
 /* Leaves a monitor of vez's own that serves nobody. */
 static inline void vez__monitor_exit(vez_monitor_t *m)
 {
@@ -150,6 +161,13 @@ bool vez__request_is_async(const vez_request_t *r);
 
 /* Whether r has been settled. */
 bool vez__request_settled(const vez_request_t *r);
+
+/* Settles r with 0, if nobody is coming for it, so that nobody will who could see the result before it is published;
+ * *granted as vez_monitor_settle says. False: somebody is, and will end it. */
+bool vez__request_take(vez_monitor_t *m, vez_request_t *r, bool *granted);
+
+/* Whether somebody is coming to end it. */
+bool vez__request_is_leaving(const vez_request_t *r);
 
 /* Takes r, whose thread is the caller or is coming in, out of its room with this result. */
 void vez__request_settle_own(vez_request_t *r, int result);

@@ -177,11 +177,15 @@ static bool enlist(vez_request_t *r)
 /* An asynchronous one: from here on its deadline ends it. */
 static void set_alarm(vez_request_t *r)
 {
-	if (!vez__timer_is_set(&r->timer_))
-		return;
-	if ((r->state_ & MEMBER) && is_late(r))
-		r->state_ |= LATE;
-	vez__alarm_set(r);
+	if (vez__timer_is_set(&r->timer_))
+		vez__alarm_set(r);
+}
+
+/* A member that is filed all the same: vez__request_filed ends it. */
+static void note_late(vez_request_t *r)
+{
+	r->state_ |= LATE;
+	vez__timer_to(&r->timer_, VEZ_FOREVER);
 }
 
 bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
@@ -195,7 +199,10 @@ bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 		vez__fetch_or(&r->word_, VEZ__ASYNC, release);
 		if (vez__inspecting())
 			vez__inspect_file(r, object_of(m, ops), type_of(m, room, ops), token);
-		set_alarm(r);
+		if ((r->state_ & MEMBER) && is_late(r))
+			note_late(r);
+		else
+			set_alarm(r);
 	}
 	return true;
 }
@@ -383,10 +390,9 @@ bool vez__async_waits(const vez_request_t *r)
 
 int vez__async_end(vez_request_t *r, int rc)
 {
-	if (rc == EINPROGRESS) {
-		vez__alarm_tell();
+	vez__alarm_tell(); /* also for a member that was prepared, and then not queued */
+	if (rc == EINPROGRESS)
 		return rc;
-	}
 	decide(r, rc);
 	rc = r->result_;
 	bool member = r->state_ & MEMBER;
@@ -529,8 +535,11 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 		return;
 	settle_own(r, cause);
 	PROBE(giveup, r, cause);
-	if (m->gave_up_ && r->room_ != &m->calls_)
-		m->gave_up_(m, r->room_, r);
+	if (!m->gave_up_ || r->room_ == &m->calls_)
+		return;
+	vez__monitor_own(m, true);
+	m->gave_up_(m, r->room_, r);
+	vez__monitor_own(m, false);
 }
 
 /* Inside, who claimed r: ends it with this cause, unless it is settled. True: so it ended, and nobody else has
@@ -650,6 +659,45 @@ void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 	}
 	if (ops && ops->gather)
 		vez__alarm_tell();
+}
+
+void vez__monitor_leave_owing(vez_monitor_t *m, struct vez__owed *owed)
+{
+	vez_request_t *async = m->async_;
+	if (m->settled_[0]) {
+		if (owed->settled[0])
+			owed->settled[1]->place_[0] = m->settled_[0];
+		else
+			owed->settled[0] = m->settled_[0];
+		owed->settled[1] = m->settled_[1];
+	}
+	if (async) {
+		vez_request_t *oldest = async;
+		while (oldest->place_[0])
+			oldest = oldest->place_[0];
+		oldest->place_[0] = owed->async;
+		owed->async = async;
+	}
+	m->settled_[0] = m->async_ = NULL;
+	vez__lock_exit(&m->word_);
+}
+
+void vez__pay(const struct vez__owed *owed)
+{
+	pay(NULL, (struct owed){ .settled = owed->settled[0], .async = owed->async });
+}
+
+bool vez__request_take(vez_monitor_t *m, vez_request_t *r, bool *granted)
+{
+	if (!vez__word_deafen(&r->word_))
+		return false;
+	*granted = vez_monitor_settle(m, r, 0);
+	return true;
+}
+
+bool vez__request_is_leaving(const vez_request_t *r)
+{
+	return !vez__word_is_free(vez__load(&r->word_, relaxed));
 }
 
 /* Inside: the request's thread looks whether it can go, and gives up if its limit has passed. */
@@ -792,10 +840,15 @@ void vez_monitor_init(vez_monitor_t *m, void (*gave_up)(vez_monitor_t *m, vez_ro
 int vez_monitor_destroy(vez_monitor_t *m)
 {
 	uint64_t seen = vez__load(&m->word_, relaxed);
-	if ((seen & VEZ__LOCKED) || !vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire))
-		return EBUSY;
-	vez__user_ops.gather(m);
-	return vez__monitor_retire(m, &vez__user_ops, false);
+	int rc = EBUSY;
+	vez__hold();
+	if (!(seen & VEZ__LOCKED) && vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire)) {
+		m->ran_ = 0;
+		vez__user_ops.gather(m);
+		rc = vez__monitor_retire(m, &vez__user_ops, false);
+	}
+	vez__let_go();
+	return rc;
 }
 
 int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held)

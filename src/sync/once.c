@@ -20,8 +20,8 @@
  *  O4 who returns 0 without having entered has seen DONE with nobody inside: so the one who set it has left for good,
  *     and the object may be unmapped.
  * Ordering
- *  vez__monitor_leave in finish (release) pairs with the load in vez_once, with vez__monitor_enter in claim, and through
- *  the request's word with vez__request_await in claim (all acquire).
+ *  vez__monitor_leave in finish (release) pairs with the load in vez_once, with vez__monitor_enter in claim, and
+ *  through the request's word with vez__request_await in claim (all acquire).
  * Progress and fairness: FIFO; a failure wakes one thread, the next. (They do not sleep as a cohort: a failure would
  *  wake them all. The wakes of a success come once in the life of an object.)
  * Sources: pthread_once; specific notification: C. Martins (2009).

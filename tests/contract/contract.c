@@ -220,6 +220,32 @@ static int (*const check_vez_completions_wait)(vez_completions_t *l, vez_deadlin
 #endif
 
 #if STAGE >= 5
+static int (*const check_vez_object_init)(vez_object_t *o, void *self, unsigned flags) = vez_object_init;
+static int (*const check_vez_object_destroy)(vez_object_t *o) = vez_object_destroy;
+static int (*const check_vez_object_call)(vez_object_t *o, const vez_operation_t *op, void *arg) = vez_object_call;
+static int (*const check_vez_object_try_call)(vez_object_t *o, const vez_operation_t *op,
+					      void *arg) = vez_object_try_call;
+static int (*const check_vez_object_call_until)(vez_object_t *o, const vez_operation_t *op, void *arg,
+	vez_deadline_t deadline, vez_cancel_t *cancel) = vez_object_call_until;
+static int (*const check_vez_object_call_async)(vez_object_t *o, const vez_operation_t *op, void *arg,
+						vez_request_t *r) = vez_object_call_async;
+static size_t (*const check_vez_object_waiters)(const vez_object_t *o) = vez_object_waiters;
+static int (*const check_vez_constraint_add)(vez_object_t *o, const vez_operation_t *op,
+	bool (*guard)(void *, void *), void *arg, vez_constraint_t *c) = vez_constraint_add;
+static int (*const check_vez_constraint_remove)(vez_constraint_t *c) = vez_constraint_remove;
+static int (*const check_vez_trigger_add)(vez_object_t *o, const vez_operation_t *op, void (*fn)(void *, void *),
+					  void *arg, vez_trigger_t *t) = vez_trigger_add;
+static int (*const check_vez_trigger_remove)(vez_trigger_t *t) = vez_trigger_remove;
+static int (*const check_vez_synchronizer_init)(vez_synchronizer_t *s, vez_object_t *const *objects,
+						size_t count) = vez_synchronizer_init;
+static int (*const check_vez_synchronizer_destroy)(vez_synchronizer_t *s) = vez_synchronizer_destroy;
+static int (*const check_vez_synchronizer_constraint_add)(vez_synchronizer_t *s, vez_object_t *o,
+	const vez_operation_t *op, bool (*guard)(void *, void *), void *arg,
+	vez_constraint_t *c) = vez_synchronizer_constraint_add;
+static int (*const check_vez_synchronizer_trigger_add)(vez_synchronizer_t *s, vez_object_t *o,
+	const vez_operation_t *op, void (*fn)(void *, void *), void *arg,
+	vez_trigger_t *t) = vez_synchronizer_trigger_add;
+static int (*const check_vez_guarded_call)(vez_guarded_t f, void *arg) = vez_guarded_call;
 static int (*const check_vez_monitor_call)(vez_monitor_t *m, void (*body)(void *), void *arg) = vez_monitor_call;
 static int (*const check_vez_monitor_call_when)(vez_monitor_t *m, bool (*guard)(void *), void (*body)(void *),
 	void *arg, vez_deadline_t deadline, vez_cancel_t *cancel) = vez_monitor_call_when;

@@ -14,7 +14,7 @@ static vez_request_t r[2];
 static vez_cancel_t token, child;
 static vez_cancel_hook_t hook;
 static int calls;
-static int told;
+static int told, chosen;
 static int rc[X_THREADS];
 
 static void make(void)
@@ -33,7 +33,7 @@ static void make(void)
 	vez_cancel_init(&token);
 	vez_request_init(&r[0], NULL, NULL);
 	vez_request_init(&r[1], NULL, NULL);
-	calls = told = 0;
+	calls = told = chosen = 0;
 	for (int i = 0; i < X_THREADS; i++)
 		rc[i] = -1;
 }
@@ -61,6 +61,27 @@ static void expire(int i)
 	x_dead(&r[i], sizeof r[i]);
 }
 
+/* A member is granted at once, though its moment has been set; another thread's moment is seen all the same. */
+static void choose_at_once(void)
+{
+	vez_sem_t one = VEZ_SEM_INITIALIZER(1);
+	vez_select_t any;
+	vez_request_t member, *won;
+	vez_select_init(&any);
+	vez_select_case(&any, &member);
+	vez_request_set_limits(&member, x_soon(), NULL);
+	vez_sem_acquire_async(&one, 1, &member);
+	int ended = vez_select_wait(&any, VEZ_FOREVER, NULL, &won);
+	x_assert(ended == 0 || ended == ETIMEDOUT);
+	vez__store(&chosen, 1, release);
+}
+
+static void expire_after_choice(void)
+{
+	x_await(vez__load(&chosen, acquire) == 1);
+	expire(0);
+}
+
 static void expire_0(void)
 {
 	expire(0);
@@ -86,6 +107,8 @@ static void left_one(void)
 	left(0);
 }
 
+X_SCENARIO(alarm_member_at_once, .setup = make, .thread = { choose_at_once, expire_after_choice, x_alarm },
+	   .check = left_0, .preemptions = 1, .random = 2000);
 X_SCENARIO(alarm_set_one, .setup = make, .thread = { expire_0, x_alarm }, .check = left_0);
 X_SCENARIO(alarm_set_two, .setup = make, .thread = { expire_0, file_1, x_alarm }, .check = left_one, .preemptions = 1,
 	   .random = 5000);

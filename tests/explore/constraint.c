@@ -159,6 +159,18 @@ static void none_left(void)
 	gone();
 }
 
+static void take_a_twice(void)
+{
+	take_from(A);
+	take_from(A);
+}
+
+static void put_b_twice(void)
+{
+	put(B);
+	put(B);
+}
+
 static void put_a_twice(void)
 {
 	put(A);
@@ -168,6 +180,16 @@ static void put_a_twice(void)
 X_SCENARIO(constraint_exclusion, .setup = make, .thread = { put_a, put_a, put_a }, .check = three);
 /* The constraint becomes true between the look at it and the queueing. */
 X_SCENARIO(constraint_or_queue, .setup = make_constrained, .thread = { take_a, put_a }, .check = none_left);
+
+/* When a call that another one has run returns, the object may go, though that one has not left yet. */
+static void take_and_destroy(void)
+{
+	take_from(A);
+	x_assert(vez_object_destroy(&o[A]) == 0);
+	x_dead(&o[A], sizeof o[A]);
+}
+
+X_SCENARIO(constraint_first_moment, .setup = make_constrained, .thread = { take_and_destroy, put_a });
 X_SCENARIO(constraint_two, .setup = make_constrained, .thread = { take_a, take_a, put_a_twice }, .check = none_left);
 
 static void take_limited(void)
@@ -216,6 +238,94 @@ X_SCENARIO(constraint_remove_two, .setup = make_constrained_anew, .thread = { ta
 X_SCENARIO(constraint_remove, .setup = make_constrained_anew, .thread = { take_a, take_off }, .check = one_short);
 X_SCENARIO(constraint_remove_put, .setup = make_constrained_anew, .thread = { take_a, take_off, put_a },
 	   .check = none_left);
+
+/* A body that is run for a caller fires the token of that call, and of another one that waits. */
+static void take_and_fire(void *self, void *arg)
+{
+	take(self, arg);
+	vez_cancel_fire(&token);
+}
+
+static const vez_operation_t fire_op = { "take and fire", take_and_fire };
+
+static void make_firing(void)
+{
+	make_constrained();
+	x_assert(vez_constraint_add(&o[A], &fire_op, is_positive, &state[A], &rule[1]) == 0);
+}
+
+static void take_firing(void)
+{
+	rc[1] = vez_object_call_until(&o[A], &fire_op, NULL, VEZ_FOREVER, &token);
+	x_assert(rc[1] == 0 || rc[1] == ECANCELED);
+}
+
+static void take_cancellable(void)
+{
+	rc[0] = vez_object_call_until(&o[A], &take_op, NULL, VEZ_FOREVER, &token);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
+}
+
+static void fired_left(void)
+{
+	x_assert(state[A] == 1 - (rc[0] == 0) - (rc[1] == 0) && state[A] >= 0);
+	gone();
+}
+
+static void fired_own(void)
+{
+	x_assert(rc[1] == 0 && state[A] == 0);
+	gone();
+}
+
+static void put_and_fire(void)
+{
+	put(A);
+	fire();
+}
+
+X_SCENARIO(constraint_fires_own, .setup = make_firing, .thread = { take_firing, put_a }, .check = fired_own);
+X_SCENARIO(constraint_fires_other, .setup = make_firing, .thread = { take_firing, take_cancellable, put_and_fire },
+	   .check = fired_left);
+
+/* A body cancels a request that waits on the same object. */
+static void take_and_cancel(void *self, void *arg)
+{
+	take(self, arg);
+	rc[2] = vez_request_cancel(&r);
+}
+
+static const vez_operation_t cancel_op = { "take and cancel", take_and_cancel };
+
+static void make_cancelling(void)
+{
+	make_constrained();
+	x_assert(vez_constraint_add(&o[A], &cancel_op, is_positive, &state[A], &rule[1]) == 0);
+	vez_request_init(&r, NULL, NULL);
+	x_assert(vez_object_call_async(&o[A], &take_op, NULL, &r) == EINPROGRESS);
+}
+
+static void take_cancelling(void)
+{
+	x_assert(vez_object_call(&o[A], &cancel_op, NULL) == 0);
+}
+
+static void wait_taken(void)
+{
+	x_assert(vez_request_wait(&r, VEZ_FOREVER, NULL) == 0);
+	rc[0] = vez_request_result(&r);
+}
+
+static void cancelled_or_taken(void)
+{
+	x_assert(rc[2] == 0 || rc[2] == EALREADY);
+	x_assert(rc[0] == (rc[2] == 0 ? ECANCELED : 0));
+	x_assert(state[A] == (rc[2] == 0 ? 1 : 0));
+	gone();
+}
+
+X_SCENARIO(constraint_cancels, .setup = make_cancelling, .thread = { take_cancelling, wait_taken, put_a_twice },
+	   .check = cancelled_or_taken);
 
 /* The first of a serial object gives up: who comes later may go. */
 X_SCENARIO(constraint_serial, .setup = make_serial, .thread = { take_limited, put_a }, .check = taken_if_0);
@@ -331,6 +441,42 @@ static void crossed(void)
 
 X_SCENARIO(synchronizer_crossed, .setup = make_crossed, .thread = { take_a, take_b, put_two_in_each },
 	   .check = crossed);
+
+/* What is put into B goes to A, where calls wait: again and again, and also if they waited before the two were related.
+ */
+static void add_to_a(void *arg, void *call)
+{
+	(void)arg;
+	(void)call;
+	++state[A];
+}
+
+static void feed(void)
+{
+	x_assert(vez_synchronizer_init(&s, ab, 2) == 0);
+	x_assert(vez_synchronizer_trigger_add(&s, &o[B], &put_op, add_to_a, NULL, &trigger) == 0);
+}
+
+static void make_fed(void)
+{
+	make_constrained();
+	feed();
+}
+
+static void feed_and_put_b(void)
+{
+	feed();
+	put(B);
+}
+
+static void fed(void)
+{
+	x_assert(state[A] == 0);
+	unrelated_and_gone();
+}
+
+X_SCENARIO(synchronizer_twice, .setup = make_fed, .thread = { take_a_twice, put_b_twice }, .check = fed);
+X_SCENARIO(synchronizer_inherits, .setup = make_constrained, .thread = { take_a, feed_and_put_b }, .check = fed);
 
 /* ---- relations come and go ---- */
 
@@ -454,6 +600,57 @@ static void take_async(void)
 	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
 }
 
+/* What a body completes is called when the object has been left. */
+static vez_sem_t sem;
+static vez_request_t told;
+
+static void put_and_release(void *self, void *arg)
+{
+	add(self, arg);
+	x_assert(vez_sem_release(&sem, 1) == 0);
+}
+
+static const vez_operation_t release_op = { "put and release", put_and_release };
+
+static void put_when_told(vez_request_t *done, int result, void *arg)
+{
+	called(done, result, arg);
+	put(A);
+}
+
+static void make_telling(void)
+{
+	make_constrained();
+	X_NAME(sem);
+	X_NAME(told);
+	x_assert(vez_sem_init(&sem, 0, 0, 0) == 0);
+	vez_request_init(&told, put_when_told, NULL);
+	x_assert(vez_sem_acquire_async(&sem, 1, &told) == EINPROGRESS);
+}
+
+static void put_telling(void)
+{
+	x_assert(vez_object_call(&o[A], &release_op, NULL) == 0);
+}
+
+X_SCENARIO(constraint_body_completes, .setup = make_telling, .thread = { put_telling, take_a_twice },
+	   .check = none_left);
+
+/* Cancelled while it is let go. */
+static void make_filed(void)
+{
+	make_constrained();
+	vez_request_init(&r, NULL, NULL);
+	x_assert(vez_object_call_async(&o[A], &take_op, NULL, &r) == EINPROGRESS);
+}
+
+static void cancel_it(void)
+{
+	rc[2] = vez_request_cancel(&r);
+}
+
+X_SCENARIO(constraint_cancelled, .setup = make_filed, .thread = { cancel_it, put_a, wait_taken },
+	   .check = cancelled_or_taken);
 X_SCENARIO(constraint_async, .setup = make_constrained, .thread = { take_async, put_a }, .check = taken_if_0);
 X_SCENARIO(constraint_async_fire, .setup = make_constrained, .thread = { take_async, put_a, fire },
 	   .check = taken_if_0);
@@ -492,7 +689,6 @@ static void used(void)
 X_SCENARIO(synchronizer_function, .setup = make_using, .thread = { put_a, put_b }, .check = used);
 
 /* A call as a member of a wait-for-any: it has run, or taken nothing. */
-static vez_sem_t sem;
 static vez_request_t member[2];
 
 static void make_choice(void)
@@ -534,3 +730,24 @@ static void chosen_call(void)
 
 X_SCENARIO(constraint_choice_call, .setup = make_choice, .thread = { choose, put_a }, .check = chosen_call);
 X_SCENARIO(constraint_choice, .setup = make_choice, .thread = { choose, put_a, release }, .check = chosen);
+
+/* One whose deadline has passed, where the call can run at once. */
+static void make_choice_late(void)
+{
+	x_make_alarm();
+	make_choice();
+	put(A);
+}
+
+static void choose_late(void)
+{
+	vez_select_t any;
+	vez_request_t *won;
+	vez_select_init(&any);
+	vez_request_set_limits(vez_select_case(&any, &member[0]), VEZ_NOW, NULL);
+	x_assert(vez_object_call_async(&o[A], &take_op, NULL, &member[0]) == 0);
+	x_assert(vez_select_wait(&any, VEZ_FOREVER, NULL, &won) == 0 && won == &member[0]);
+}
+
+X_SCENARIO(constraint_choice_late, .setup = make_choice_late, .thread = { choose_late, put_a, x_alarm },
+	   .preemptions = 1, .random = 2000);
