@@ -11,6 +11,7 @@
 #include "vez/deadline.h"
 #include "vez/event.h"
 #include "vez/group.h"
+#include "vez/inspect.h"
 #include "vez/latch.h"
 #include "vez/monitor.h"
 #include "vez/mutex.h"

@@ -1365,3 +1365,30 @@ Test(cond, CON_22_a_buffer_whose_takers_give_up)
 		EXPECT_QUIET(&b.has_items, &b.mutex);
 	}
 }
+
+/* ---- what a wait leaves behind in its thread ---- */
+
+static void count_call(vez_request_t *r, int result, void *arg)
+{
+	(void)r, (void)result;
+	++*(int *)arg;
+}
+
+/* A thread that has waited, or notified, still completes what it settles. Seen to fail: a condition that leaves its
+ * monitor as users leave theirs. */
+Test(cond, CON_23_requests_complete_after_a_wait)
+{
+	vez_mutex_t m = make_mutex(0);
+	vez_cond_t c = make_cond();
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	vez_request_t r;
+	int calls = 0;
+	EXPECT_EQ(vez_mutex_lock(&m), 0);
+	EXPECT_EQ(vez_cond_wait_until(&c, &m, vez_after_ms(1), NULL), ETIMEDOUT);
+	EXPECT_EQ(vez_mutex_unlock(&m), 0);
+	vez_request_init(&r, count_call, &calls);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &r), EINPROGRESS);
+	EXPECT_EQ(vez_sem_release(&s, 1), 0);
+	EXPECT_EQ(calls, 1);
+	EXPECT_QUIET(&c, &m);
+}

@@ -54,12 +54,15 @@ export PKG_CONFIG_LIBDIR="$stage$prefix/lib/pkgconfig"
 flags="$(pkg-config --define-variable=prefix="$stage$prefix" --define-variable=libdir="$stage$prefix/lib" \
 	--define-variable=includedir="$stage$prefix/include" --cflags --libs vez)"
 
+static_flags="$(pkg-config --define-variable=prefix="$stage$prefix" --define-variable=libdir="$stage$prefix/lib" \
+	--define-variable=includedir="$stage$prefix/include" --static --cflags --libs vez)"
+
 # try_build COMPILER STANDARD SOURCE: shared, then static
 try_build() {
 	for kind in shared static; do
 		case $kind in
 		shared) with=$flags ;;
-		static) with=$(echo "$flags" | sed 's/-lvez/-Wl,-Bstatic -lvez -Wl,-Bdynamic/') ;;
+		static) with=$(echo "$static_flags" | sed 's/-lvez/-Wl,-Bstatic -lvez -Wl,-Bdynamic/') ;;
 		esac
 		# shellcheck disable=SC2086 # flags
 		"$1" -std="$2" -Wall -Wextra -Werror -o "$tmp/program" "$3" $with || fail "$1: $kind does not build"

@@ -44,7 +44,8 @@ while read -r name; do
 done <"$tmp/global" | sort -u >"$tmp/let_through"
 same "$tmp/declared" "$tmp/let_through" "< declared by a header, > let through by src/libvez.map"
 
-if grep -v '^vez_' "$tmp/global"; then
+# The probes' notes share one symbol, weak and hidden.
+if grep -v '^vez_' "$tmp/global" | grep -vx '_\.stapsdt\.base'; then
 	fail "global names of libvez.a that are not vez's"
 fi
 

@@ -69,6 +69,7 @@ struct vez_request {
 	union {
 		void (*done_)(struct vez_request *r, int result, void *arg);
 		struct vez_request *member_;
+		struct vez__record *follower_;
 	} then_;
 	void *arg_;
 };

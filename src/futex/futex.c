@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "atomic.h"
+#include "probe.h"
 #include "sys.h"
 
 int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
@@ -24,22 +25,27 @@ int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
 
 void vez__futex_wake(uint32_t *word)
 {
+	VEZ__PROBE2(wake, word, 1);
 	vez__sys_futex_wake(word, 1, false);
 }
 
 void vez__futex_wake_all(uint32_t *word)
 {
+	VEZ__PROBE2(wake, word, INT_MAX);
 	vez__sys_futex_wake(word, INT_MAX, false);
 }
 
 void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)
 {
+	VEZ__PROBE2(wake, first, 1);
 #ifndef VEZ__TSAN
-	if (vez__sys_futex_wake_op(first, second, value, threshold, false) == 0)
+	if (vez__sys_futex_wake_op(first, second, value, threshold, false) == 0) {
+		VEZ__PROBE2(wake, second, 1);
 		return;
+	}
 #endif
 	/* No such call on this machine. */
 	vez__sys_futex_wake(first, 1, false);
 	if (vez__exchange(second, value, release) >= threshold)
-		vez__sys_futex_wake(second, 1, false);
+		vez__futex_wake(second);
 }

@@ -135,3 +135,15 @@ void vez__sys_yield(void)
 {
 	sched_yield();
 }
+
+uint64_t vez__sys_thread_id(void)
+{
+	return (uint64_t)syscall(SYS_gettid);
+}
+
+int vez__sys_errno(int value)
+{
+	int before = errno;
+	errno = value;
+	return before;
+}

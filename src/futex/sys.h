@@ -48,4 +48,10 @@ void vez__sys_unhandle(int signo, const struct sigaction *before);
 /* Lets another thread run. */
 void vez__sys_yield(void);
 
+/* The kernel's number of this thread. */
+uint64_t vez__sys_thread_id(void);
+
+/* Makes errno this; returns what it was. */
+int vez__sys_errno(int value);
+
 #endif

@@ -41,6 +41,7 @@
 #include "cancel.h"
 #include "completion.h"
 #include "engine.h"
+#include "inspect.h"
 #include "signals.h"
 #include "vez/event.h"
 #include "vez/once.h"
@@ -179,7 +180,9 @@ static void *run(void *arg)
 	while (set_working(true)) {
 		vez_deadline_t again = vez__alarm_round();
 		set_working(false);
+		vez__inspect_apart(true);
 		vez_event_wait_until(&bell, again, NULL);
+		vez__inspect_apart(false);
 	}
 	return arg;
 }

@@ -98,7 +98,7 @@ static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 	return true;
 }
 
-static const struct vez__ops barrier_ops = { .take_back = take_back };
+static const struct vez__ops barrier_ops = { .type = VEZ__BARRIER, .take_back = take_back };
 
 /* What an arrival comes to, besides an errno. */
 enum { QUEUED = -1, LAST = -2 };

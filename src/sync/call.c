@@ -171,7 +171,7 @@ static void came(vez_monitor_t *m)
 	m->ran_ = 0;
 }
 
-const struct vez__ops vez__user_ops = { .gather = gather, .serve = serve, .came = came };
+const struct vez__ops vez__user_ops = { .type = VEZ__MONITOR, .gather = gather, .serve = serve, .came = came };
 
 /* ---- a call comes ---- */
 

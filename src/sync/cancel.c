@@ -54,6 +54,7 @@
 #include "completion.h"
 #include "constraint.h"
 #include "engine.h"
+#include "inspect.h"
 #include "signals.h"
 
 #define FIRED ((uintptr_t)1)
@@ -425,12 +426,14 @@ int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 	return taken ? 0 : EALREADY;
 }
 
+static const struct vez__ops kin_ops = { .type = VEZ__CANCEL };
+
 int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 {
 	vez__enter_holding(&kin);
 	bool taken = take_off(c, h);
 	while (run_of(h, vez__self())) {
-		vez__wait_holding(&kin, &detaching, h, VEZ_FOREVER, NULL);
+		vez__wait_holding(&kin, &detaching, h, &kin_ops, h, VEZ_FOREVER, NULL);
 		vez__enter_holding(&kin);
 	}
 	vez__exit_holding(&kin);
@@ -512,6 +515,7 @@ static void in_child(void)
 {
 	uint64_t self = vez__self();
 	vez_cancel_t *c;
+	vez__inspect_in_child();
 	vez__completion_forget();
 	vez__alarm_forget();
 	vez_monitor_init(&kin, NULL);
@@ -530,12 +534,14 @@ static void in_child(void)
 
 static void before_fork(void)
 {
+	vez__inspect_before_fork();
 	vez__enter_holding(&kin);
 }
 
 static void in_parent(void)
 {
 	vez__exit_holding(&kin);
+	vez__inspect_in_parent();
 }
 
 __attribute__((constructor)) static void watch_forks(void)

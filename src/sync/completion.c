@@ -49,6 +49,7 @@
 #include "../futex/sys.h"
 #include "alarm.h"
 #include "engine.h"
+#include "inspect.h"
 #include "select.h"
 
 #define SHARD_BITS 6
@@ -195,6 +196,7 @@ static void call_all(void)
 
 void vez__forget_limits(vez_request_t *r)
 {
+	vez__inspect_decided(r);
 	vez__cancel_delist(r);
 	vez__alarm_unset(r);
 }
@@ -264,6 +266,11 @@ void vez__let_go(void)
 		complete(vez__exchange(&mine.left, NULL, acq_rel));
 }
 
+bool vez__holds(void)
+{
+	return mine.holding > 0;
+}
+
 void vez__enter_holding(vez_monitor_t *m)
 {
 	vez__hold();
@@ -276,14 +283,16 @@ void vez__exit_holding(vez_monitor_t *m)
 	vez__let_go();
 }
 
-int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, vez_deadline_t deadline, vez_cancel_t *cancel)
+int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, const struct vez__ops *ops, const void *object,
+		      vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	vez_request_t own;
 	int refused = vez__limits_refuse(deadline, cancel);
 	vez__request_mine(&own, 0, cancel);
 	own.ptr_ = what;
-	if (!refused && !vez__request_prepare(m, room, &own, NULL))
+	if (!refused && !vez__request_prepare(m, room, &own, ops))
 		refused = ECANCELED;
+	vez__inspect_place_at(&own, object);
 	if (!refused)
 		vez__request_insert(&own);
 	vez__exit_holding(m);
@@ -291,6 +300,9 @@ int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, vez_deadli
 }
 
 /* ---- waiting for it ---- */
+
+static const struct vez__ops shard_ops = { .type = VEZ__REQUEST };
+static const struct vez__ops list_ops = { .type = VEZ__COMPLETIONS };
 
 /* Inside its shard. 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or its run) ends;
  * EINVAL: never; EDEADLK: not while this waits. */
@@ -315,7 +327,7 @@ int vez_request_wait(vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *ca
 	vez__enter_holding(&s->monitor);
 	int rc = status(s, r, &on);
 	if (rc == EINPROGRESS)
-		return vez__wait_holding(&s->monitor, &s->room, on, deadline, cancel);
+		return vez__wait_holding(&s->monitor, &s->room, on, &shard_ops, r, deadline, cancel);
 	vez__exit_holding(&s->monitor);
 	return rc;
 }
@@ -382,7 +394,7 @@ vez_request_t *vez_completions_next(vez_completions_t *l)
 		return NULL;
 	vez__enter_holding(&l->monitor_);
 	while (VEZ__UNLIKELY(l->ticking_)) {
-		vez__wait_holding(&l->monitor_, &l->room_, NULL, VEZ_FOREVER, NULL);
+		vez__wait_holding(&l->monitor_, &l->room_, NULL, &list_ops, l, VEZ_FOREVER, NULL);
 		vez__enter_holding(&l->monitor_);
 	}
 	vez_request_t *r = l->first_;
@@ -401,7 +413,7 @@ int vez_completions_wait(vez_completions_t *l, vez_deadline_t deadline, vez_canc
 		if (l->first_)
 			vez__exit_holding(&l->monitor_);
 		else
-			rc = vez__wait_holding(&l->monitor_, &l->room_, NULL, deadline, cancel);
+			rc = vez__wait_holding(&l->monitor_, &l->room_, NULL, &list_ops, l, deadline, cancel);
 	}
 	return rc;
 }

@@ -18,12 +18,14 @@ void vez__forget_limits(vez_request_t *r);
  * settles, also in a signal handler, is left, and completed when the last hold is let go. */
 void vez__hold(void);
 void vez__let_go(void);
+bool vez__holds(void);
 
-/* The same around a monitor that completing enters; and a wait inside it, which leaves both, with what as
- * its pointer. */
+/* The same around a monitor that completing enters; and a wait inside it, which leaves both, with what as its pointer;
+ * for inspection it waits for this object. */
 void vez__enter_holding(vez_monitor_t *m);
 void vez__exit_holding(vez_monitor_t *m);
-int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez__wait_holding(vez_monitor_t *m, vez_room_t *room, void *what, const struct vez__ops *ops, const void *object,
+		      vez_deadline_t deadline, vez_cancel_t *cancel);
 
 /* Holding: r joins the list. */
 void vez__completions_add(vez_completions_t *l, vez_request_t *r);

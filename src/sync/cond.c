@@ -29,6 +29,8 @@
 #include "../futex/self.h"
 #include "mutex.h"
 
+static const struct vez__ops cond_ops = { .type = VEZ__COND };
+
 /* Inside: queues r. 0, or why it may not wait. */
 static int join(vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
@@ -37,7 +39,7 @@ static int join(vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, vez_deadline_t 
 	int refused = vez__limits_refuse(deadline, cancel);
 	if (refused)
 		return refused;
-	if (!vez__request_prepare(&c->monitor_, &c->room_, r, NULL))
+	if (!vez__request_prepare(&c->monitor_, &c->room_, r, &cond_ops))
 		return ECANCELED;
 	c->mutex_ = m;
 	vez__request_insert(r);
@@ -51,6 +53,7 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 		return EPERM;
 	vez__request_mine(&r, key, cancel);
 	r.value_ = vez__self();
+	vez__inspect_follow(&r);
 	vez__monitor_enter(&c->monitor_);
 	int rc = join(c, m, &r, deadline, cancel);
 	vez__monitor_exit(&c->monitor_);
@@ -58,6 +61,7 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 		return rc;
 	uint64_t holds = vez__mutex_release_all(m);
 	rc = vez__request_await(&r, deadline);
+	vez__inspect_followed(&r);
 	if (r.room_ == &m->room_)
 		vez__mutex_restore(m, holds);
 	else

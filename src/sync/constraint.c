@@ -66,7 +66,7 @@ static uint64_t tickets;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
 /* Who gives up was in nobody's way, but on a serial object (serve_followers). */
-static const struct vez__ops object_ops;
+static const struct vez__ops object_ops = { .type = VEZ__CONSTRAINT, .offset = offsetof(vez_object_t, monitor_) };
 
 static struct cds_list_head *list(void *const *place)
 {

@@ -18,6 +18,7 @@
 #include "../futex/atomic.h"
 #include "../futex/lock.h"
 #include "../futex/word.h"
+#include "inspect.h"
 #include "select.h"
 #include "vez/cancel.h"
 #include "vez/monitor.h"
@@ -37,6 +38,9 @@ struct vez__ops {
 	/* r, which is queued, is to leave without being granted, and by seen nothing is left to serve: takes back what
 	 * it claims. False: the state has changed, nothing was done. */
 	bool (*take_back)(vez_monitor_t *m, uint64_t seen, vez_request_t *r);
+	/* What the object is, and where in it the monitor lies. */
+	enum vez__type type;
+	size_t offset;
 };
 
 /* Waits until nobody else is inside, and enters. */

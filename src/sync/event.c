@@ -108,7 +108,7 @@ static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 	return vez__cas(&m->word_, &seen, seen - ONE, acq_rel);
 }
 
-static const struct vez__ops event_ops = { .serve = serve, .take_back = take_back };
+static const struct vez__ops event_ops = { .type = VEZ__EVENT, .serve = serve, .take_back = take_back };
 
 /* ---- wait ---- */
 

@@ -131,7 +131,7 @@ static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 	return r->room_->length_ > 1 || vez__cas(&m->word_, &seen, seen & ~WAITING, acq_rel);
 }
 
-static const struct vez__ops group_ops = { .serve = serve, .take_back = take_back };
+static const struct vez__ops group_ops = { .type = VEZ__GROUP, .serve = serve, .take_back = take_back };
 
 /* Lets in those who wait, then a newcomer, if it can and need not queue: 0. EOVERFLOW. EBUSY: it would have to wait. */
 static int enter_inside(vez_group_t *g, uint32_t id, bool queues)

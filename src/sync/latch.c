@@ -62,7 +62,7 @@ static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 	return vez__cas(&m->word_, &seen, seen & keeps, relaxed);
 }
 
-static const struct vez__ops latch_ops = { .serve = serve, .take_back = take_back };
+static const struct vez__ops latch_ops = { .type = VEZ__LATCH, .serve = serve, .take_back = take_back };
 
 static inline bool is_open(const vez_latch_t *l, uint64_t barring)
 {

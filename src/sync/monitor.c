@@ -64,10 +64,12 @@
 #include <urcu/list.h>
 
 #include "../futex/futex.h"
+#include "../futex/probe.h"
 #include "alarm.h"
 #include "call.h"
 #include "completion.h"
 #include "engine.h"
+#include "inspect.h"
 #include "select.h"
 
 #define QUEUED 1u /* state_ */
@@ -139,6 +141,19 @@ static const struct vez__ops *ops_of(const vez_request_t *r)
 	return vez__load(&r->room_->ops_, relaxed);
 }
 
+/* What who is in this room waits for. */
+static const void *object_of(const vez_monitor_t *m, const struct vez__ops *ops)
+{
+	return (const char *)m - (ops ? ops->offset : 0);
+}
+
+static enum vez__type type_of(const vez_monitor_t *m, const vez_room_t *room, const struct vez__ops *ops)
+{
+	if (room == &m->calls_)
+		return VEZ__CALL;
+	return ops ? ops->type : VEZ__MONITOR;
+}
+
 static void enter_room(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
 	r->room_ = room;
@@ -175,11 +190,15 @@ static void note_late(vez_request_t *r)
 
 bool vez__request_prepare(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
+	const vez_cancel_t *token = r->cancel_;
 	enter_room(m, room, r, ops);
+	vez__inspect_place(r, object_of(m, ops), type_of(m, room, ops));
 	if (!enlist(r))
 		return false;
 	if (r->state_ & ASYNC) {
 		vez__fetch_or(&r->word_, VEZ__ASYNC, release);
+		if (vez__inspecting())
+			vez__inspect_file(r, object_of(m, ops), type_of(m, room, ops), token);
 		if ((r->state_ & MEMBER) && is_late(r))
 			note_late(r);
 		else
@@ -192,8 +211,12 @@ void vez__request_arrive(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, c
 {
 	enter_room(m, room, r, ops);
 	r->state_ |= ARRIVING;
-	if (r->state_ & ASYNC)
-		vez__fetch_or(&r->word_, VEZ__ASYNC, release);
+	vez__inspect_place(r, object_of(m, ops), type_of(m, room, ops));
+	if (!(r->state_ & ASYNC))
+		return;
+	vez__fetch_or(&r->word_, VEZ__ASYNC, release);
+	if (vez__inspecting())
+		vez__inspect_file(r, object_of(m, ops), type_of(m, room, ops), r->cancel_);
 }
 
 void vez__request_in_cohort(vez_monitor_t *m, vez_request_t *r)
@@ -219,6 +242,16 @@ void vez__request_look_again(vez_request_t *r, vez_deadline_t at)
 	vez__timer_to(&r->timer_, at);
 }
 
+/* The word on which the thread of r sleeps. */
+static inline const void *futex_of(const vez_request_t *r)
+{
+	if (r->state_ & ASYNC)
+		return NULL;
+	return r->kind_ == VEZ__COHORT ? r->arg_ : &r->word_;
+}
+
+#define PROBE(name, r, value) VEZ__PROBE4(name, object_of(monitor_of(r), ops_of(r)), r, futex_of(r), value)
+
 static struct cds_list_head *queue_made(vez_room_t *room)
 {
 	if (!queue_of(room)->next)
@@ -235,6 +268,7 @@ static void insert_behind(struct cds_list_head *place, vez_request_t *r)
 	m->queued_++;
 	m->pins_++;
 	vez__store(&r->room_->length_, r->room_->length_ + 1, relaxed);
+	PROBE(queue, r, r->key_);
 }
 
 /* The same for the call that files it. */
@@ -329,7 +363,7 @@ static bool decide(vez_request_t *r, int result)
 	return won;
 }
 
-int vez__async_begin(vez_request_t *r)
+static int begin_async(vez_request_t *r)
 {
 	vez__store(&r->word_, 0, relaxed);
 	r->state_ = ASYNC;
@@ -341,6 +375,12 @@ int vez__async_begin(vez_request_t *r)
 	if (r->cancel_ && vez_cancel_fired(r->cancel_))
 		return ECANCELED;
 	return vez__timer_is_set(&r->timer_) ? vez__alarm_start() : 0;
+}
+
+int vez__async_begin(vez_request_t *r)
+{
+	vez__inspect_ready();
+	return begin_async(r);
 }
 
 bool vez__async_waits(const vez_request_t *r)
@@ -364,10 +404,16 @@ int vez__async_end(vez_request_t *r, int rc)
 	return rc;
 }
 
-void vez__request_settle_own(vez_request_t *r, int result)
+static void settle_own(vez_request_t *r, int result)
 {
 	leave_room(r);
 	decide(r, result);
+}
+
+void vez__request_settle_own(vez_request_t *r, int result)
+{
+	settle_own(r, result);
+	PROBE(grant, r, r->result_);
 }
 
 bool vez__request_take_out(vez_request_t *r)
@@ -382,6 +428,7 @@ bool vez__request_take_out(vez_request_t *r)
 void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, const struct vez__ops *ops)
 {
 	enter_room(m, room, r, ops);
+	vez__inspect_moved(r, object_of(m, ops));
 	r->key_ = 0;
 	vez__request_insert(r);
 }
@@ -442,7 +489,7 @@ static uint32_t note_settled(vez_request_t *r)
  * been left. */
 static bool settle_unfiled(vez_monitor_t *m, vez_request_t *r, int result)
 {
-	int refused = vez__async_begin(r);
+	int refused = begin_async(r);
 	bool won = decide(r, refused ? refused : result) && !refused;
 	vez_request_set_limits(r, VEZ_FOREVER, NULL);
 	vez__store(&r->word_, VEZ__DONE, release);
@@ -459,6 +506,7 @@ bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 		return settle_unfiled(m, r, result);
 	leave_room(r);
 	bool won = decide(r, result);
+	PROBE(grant, r, r->result_);
 	if (vez__word_is_free(note_settled(r)))
 		complete(m, r);
 	return won;
@@ -485,7 +533,8 @@ static void give_up(vez_monitor_t *m, vez_request_t *r, int cause)
 {
 	if (!withdraw(m, r))
 		return;
-	vez__request_settle_own(r, cause);
+	settle_own(r, cause);
+	PROBE(giveup, r, cause);
 	if (!m->gave_up_ || r->room_ == &m->calls_)
 		return;
 	vez__monitor_own(m, true);
@@ -760,11 +809,23 @@ static bool sleep_until_called(vez_request_t *r, uint32_t *cohort, vez_deadline_
 	}
 }
 
+/* The same where inspection finds it. */
+static inline bool sleep_shown(const struct vez__shown *shown, vez_request_t *r, uint32_t *cohort,
+			       vez_deadline_t *deadline, bool *expired)
+{
+	vez__inspect_show(shown);
+	bool called = sleep_until_called(r, cohort, deadline, expired);
+	vez__inspect_hide(shown);
+	return called;
+}
+
 int vez__request_await(vez_request_t *r, vez_deadline_t deadline)
 {
 	uint32_t *cohort = r->kind_ == VEZ__COHORT ? r->arg_ : NULL;
+	struct vez__shown shown;
 	bool expired;
-	while (sleep_until_called(r, cohort, &deadline, &expired) && !come_in(r, expired)) {
+	vez__inspect_begin(&shown, r, deadline);
+	while (sleep_shown(&shown, r, cohort, &deadline, &expired) && !come_in(r, expired)) {
 	}
 	vez__cancel_delist(r);
 	return r->result_;
@@ -806,6 +867,7 @@ int vez__monitor_retire(vez_monitor_t *m, const struct vez__ops *ops, bool held)
 
 void vez_monitor_enter(vez_monitor_t *m)
 {
+	vez__inspect_ready();
 	vez__enter_holding(m);
 	vez__monitor_own(m, true);
 	m->ran_ = 0;
@@ -833,7 +895,7 @@ int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_d
 
 int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 {
-	int rc = vez__async_begin(r);
+	int rc = begin_async(r);
 	if (rc == 0 && is_late(r))
 		rc = ETIMEDOUT;
 	if (rc == 0 && !vez__request_prepare(m, room, r, &vez__user_ops))

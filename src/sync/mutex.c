@@ -12,6 +12,7 @@
  *	                      when it comes
  *	bit 35    HANDOFF     the mutex goes to the first; newcomers queue. Inside; while QUEUED always, if FAIR
  *	bits 36-38  FAIR, RECURSIVE, ERRORCHECK   constant
+ *	bit 39    NOTED       inspection knows the owner. Set by that, after it took it; cleared with HELD
  *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by who grants; read
  *           anywhere
  *  holds_   how often it holds; by the owner, or for it by who grants
@@ -48,6 +49,7 @@
 #define FAIR (UINT64_C(1) << 36)
 #define RECURSIVE (UINT64_C(1) << 37)
 #define ERRORCHECK (UINT64_C(1) << 38)
+#define NOTED (UINT64_C(1) << 39)
 #define FIRST_PAUSES 64
 #define TRACKED (RECURSIVE | ERRORCHECK)
 
@@ -140,7 +142,9 @@ static bool take_back(vez_monitor_t *monitor, uint64_t seen, vez_request_t *r)
 	       vez__cas(&monitor->word_, &seen, with_first(seen, vez_room_next(room, r)), acq_rel);
 }
 
-static const struct vez__ops mutex_ops = { .serve = serve, .came = came, .look = look, .take_back = take_back };
+static const struct vez__ops mutex_ops = {
+	.type = VEZ__MUTEX, .serve = serve, .came = came, .look = look, .take_back = take_back,
+};
 
 /* Takes the mutex for a newcomer, after those who come before it. False: it must wait. */
 static bool take_inside(vez_mutex_t *m)
@@ -212,6 +216,14 @@ static int wait_for(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cance
 	return rc == EBUSY ? vez__request_await(&r, deadline) : rc;
 }
 
+/* The caller, which owns it now, is known to inspection. */
+static VEZ__COLD int note(vez_mutex_t *m)
+{
+	if (vez__inspect_owns(m))
+		vez__fetch_or(&m->monitor_.word_, NOTED, relaxed);
+	return 0;
+}
+
 /* The owner locks again. */
 static int relock(vez_mutex_t *m, int otherwise)
 {
@@ -243,7 +255,7 @@ static VEZ__COLD int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_canc
 	}
 	if (rc == 0)
 		note_owner(m, word, vez__self(), 1);
-	return rc;
+	return rc == 0 && vez__inspecting() ? note(m) : rc;
 }
 
 /* Guesses the word first, that of a default mutex which nobody waits for: to load it before the exchange costs 2 ns
@@ -258,26 +270,30 @@ static inline bool lock_fast(vez_mutex_t *m)
 
 int vez_mutex_lock(vez_mutex_t *m)
 {
-	return VEZ__LIKELY(lock_fast(m)) ? 0 : lock_slow(m, VEZ_FOREVER, NULL);
+	if (VEZ__LIKELY(lock_fast(m)))
+		return vez__inspecting() ? note(m) : 0;
+	return lock_slow(m, VEZ_FOREVER, NULL);
 }
 
 int vez_mutex_lock_until(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	bool fired = cancel && vez_cancel_fired(cancel);
-	return !fired && VEZ__LIKELY(lock_fast(m)) ? 0 : lock_slow(m, deadline, cancel);
+	if (!fired && VEZ__LIKELY(lock_fast(m)))
+		return vez__inspecting() ? note(m) : 0;
+	return lock_slow(m, deadline, cancel);
 }
 
 int vez_mutex_trylock(vez_mutex_t *m)
 {
 	if (VEZ__LIKELY(lock_fast(m)))
-		return 0;
+		return vez__inspecting() ? note(m) : 0;
 	uint64_t word = vez__load(&m->monitor_.word_, relaxed);
 	if ((word & TRACKED) && is_owner(m))
 		return relock(m, EBUSY);
 	if (!take(m))
 		return EBUSY;
 	note_owner(m, word, vez__self(), 1);
-	return 0;
+	return vez__inspecting() ? note(m) : 0;
 }
 
 /* ---- unlock ---- */
@@ -293,11 +309,13 @@ static VEZ__COLD int let_go(vez_mutex_t *m)
 {
 	uint64_t seen = vez__load(&m->monitor_.word_, relaxed);
 	bool enters;
+	if (seen & NOTED)
+		vez__inspect_disowns(m);
 	do {
 		if (!(seen & HELD))
 			return EPERM;
 		enters = has_to_enter(seen);
-	} while (!vez__cas(&m->monitor_.word_, &seen, (seen & ~HELD) | (enters ? VEZ__LOCKED : 0), acq_rel));
+	} while (!vez__cas(&m->monitor_.word_, &seen, (seen & ~(HELD | NOTED)) | (enters ? VEZ__LOCKED : 0), acq_rel));
 	if (enters)
 		vez__monitor_leave(&m->monitor_, &mutex_ops);
 	return 0;
@@ -316,7 +334,7 @@ static VEZ__COLD int unlock_tracked(vez_mutex_t *m)
 int vez_mutex_unlock(vez_mutex_t *m)
 {
 	uint64_t seen = vez__load(&m->monitor_.word_, relaxed);
-	if (VEZ__LIKELY((seen & (HELD | TRACKED)) == HELD) && VEZ__LIKELY(!has_to_enter(seen)) &&
+	if (VEZ__LIKELY((seen & (HELD | NOTED | TRACKED)) == HELD) && VEZ__LIKELY(!has_to_enter(seen)) &&
 	    VEZ__LIKELY(vez__cas(&m->monitor_.word_, &seen, seen & ~HELD, release)))
 		return 0;
 	return seen & TRACKED ? unlock_tracked(m) : let_go(m);
@@ -342,6 +360,8 @@ void vez__mutex_restore(vez_mutex_t *m, uint64_t holds)
 {
 	if (vez__load(&m->monitor_.word_, relaxed) & TRACKED)
 		m->holds_ = holds;
+	if (vez__inspecting())
+		note(m);
 }
 
 void vez__mutex_retake(vez_mutex_t *m, uint64_t holds)

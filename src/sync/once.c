@@ -39,13 +39,15 @@
 /* The result of a wait: the turn is the caller's. No errno number. */
 #define TURN (-1)
 
+static const struct vez__ops once_ops = { .type = VEZ__ONCE };
+
 /* Inside: queues and leaves. */
 static int wait_for_turn(vez_once_t *o)
 {
 	vez_request_t r;
 	vez__request_mine(&r, 0, NULL);
 	r.value_ = vez__self();
-	vez__request_prepare(&o->monitor_, &o->room_, &r, NULL);
+	vez__request_prepare(&o->monitor_, &o->room_, &r, &once_ops);
 	vez__request_insert(&r);
 	vez__monitor_leave(&o->monitor_, NULL);
 	return vez__request_await(&r, VEZ_FOREVER);
@@ -100,7 +102,10 @@ static VEZ__COLD int once_slow(vez_once_t *o, int (*fn)(void *), void *arg)
 		return EDEADLK;
 	if (claim(o) == 0)
 		return 0;
+	bool noted = vez__inspecting() && vez__inspect_owns(o);
 	int rc = fn(arg);
+	if (noted)
+		vez__inspect_disowns(o);
 	finish(o, rc == 0);
 	return rc;
 }

@@ -177,6 +177,7 @@ struct side {
 };
 
 static const struct side putting = { put_inside, place_available, offsetof(vez_queue_t, putters_) };
+static const struct vez__ops queue_ops = { .type = VEZ__QUEUE };
 static const struct side taking = { take_inside, item_available, offsetof(vez_queue_t, takers_) };
 
 /* Inside, which is left: r waits on its side. EINPROGRESS: it is queued; or what it came to. */
@@ -185,7 +186,7 @@ static VEZ__COLD int file(vez_queue_t *q, const struct side *side, void *item, v
 	vez_room_t *room = (vez_room_t *)((char *)q + side->room);
 	r->ptr_ = item;
 	int rc = ECANCELED;
-	if (vez__request_prepare(&q->monitor_, room, r, NULL)) {
+	if (vez__request_prepare(&q->monitor_, room, r, &queue_ops)) {
 		vez__request_insert(r);
 		rc = vez__request_filed(&q->monitor_, r);
 	}

@@ -14,6 +14,7 @@
  *	bit 57      READERS      readers are queued; inside
  *	bit 58      WRITERS      writers are queued; inside
  *	bit 59      RETURNING    upgraders that gave up wait until nobody is upgraded; inside
+ *	bit 60      NOTED        inspection knows who is WRITING or UPGRADED. Set by that, cleared with those
  *	bit 62      WRITING      somebody holds it for writing. Anybody
  *	bit 63      UPGRADED     one of the read holds is upgraded. Anybody
  *  readers_, writers_, upgraders_, returning_  the requests behind these bits, in order of arrival; inside
@@ -76,6 +77,7 @@
 #define READERS (UINT64_C(1) << 57)
 #define WRITERS (UINT64_C(1) << 58)
 #define RETURNING (UINT64_C(1) << 59)
+#define NOTED (UINT64_C(1) << 60)
 #define WRITING (UINT64_C(1) << 62)
 #define UPGRADED (UINT64_C(1) << 63)
 
@@ -213,7 +215,7 @@ static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
 	return vez__cas(&m->word_, &seen, without(lock_of(m), seen, r), acq_rel);
 }
 
-static const struct vez__ops rwlock_ops = { .serve = serve, .take_back = take_back };
+static const struct vez__ops rwlock_ops = { .type = VEZ__RWLOCK, .serve = serve, .take_back = take_back };
 
 /* ---- what a newcomer finds: 0, it may enter; EBUSY, it waits; or an error ---- */
 
@@ -364,6 +366,19 @@ static inline bool write_fast(vez_rwlock_t *l)
 	return vez__cas(&l->monitor_.word_, &seen, seen + WRITING, acquire);
 }
 
+/* If rc says so the caller now writes, or is upgraded: inspection is to know. */
+static VEZ__COLD int note(vez_rwlock_t *l, int rc)
+{
+	if (rc == 0 && vez__inspect_owns(l))
+		vez__fetch_or(&l->monitor_.word_, NOTED, relaxed);
+	return rc;
+}
+
+static inline int alone(vez_rwlock_t *l, int rc)
+{
+	return vez__inspecting() ? note(l, rc) : rc;
+}
+
 int vez_rwlock_rdlock(vez_rwlock_t *l)
 {
 	return VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, &reading, VEZ_FOREVER, NULL);
@@ -382,18 +397,18 @@ int vez_rwlock_rdlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel
 
 int vez_rwlock_wrlock(vez_rwlock_t *l)
 {
-	return VEZ__LIKELY(write_fast(l)) ? 0 : enter_slow(l, &writing, VEZ_FOREVER, NULL);
+	return alone(l, VEZ__LIKELY(write_fast(l)) ? 0 : enter_slow(l, &writing, VEZ_FOREVER, NULL));
 }
 
 int vez_rwlock_trywrlock(vez_rwlock_t *l)
 {
-	return attempt(l, &writing);
+	return alone(l, attempt(l, &writing));
 }
 
 int vez_rwlock_wrlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	bool fired = cancel && vez_cancel_fired(cancel);
-	return !fired && VEZ__LIKELY(write_fast(l)) ? 0 : enter_slow(l, &writing, deadline, cancel);
+	return alone(l, !fired && VEZ__LIKELY(write_fast(l)) ? 0 : enter_slow(l, &writing, deadline, cancel));
 }
 
 int vez_rwlock_rdlock_async(vez_rwlock_t *l, vez_request_t *r)
@@ -424,19 +439,19 @@ static uint64_t passed(uint64_t word)
 
 static bool after_wrunlock(uint64_t seen, uint64_t *next)
 {
-	*next = passed(seen - WRITING);
+	*next = passed(seen - WRITING) & ~NOTED;
 	return seen & WRITING;
 }
 
 static bool after_downgrade(uint64_t seen, uint64_t *next)
 {
-	*next = passed(seen - WRITING + HOLD);
+	*next = passed(seen - WRITING + HOLD) & ~NOTED;
 	return seen & WRITING;
 }
 
 static bool after_undo(uint64_t seen, uint64_t *next)
 {
-	*next = passed(seen - UPGRADED);
+	*next = passed(seen - UPGRADED) & ~NOTED;
 	return seen & UPGRADED;
 }
 
@@ -445,6 +460,8 @@ static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uin
 	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
 	uint64_t next;
 	bool enters;
+	if ((seen & NOTED) && after(seen, &next) && !(next & NOTED))
+		vez__inspect_disowns(l);
 	do {
 		if (!after(seen, &next))
 			return EPERM;
@@ -527,9 +544,9 @@ int vez_rwlock_upgrade_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cance
 	if (cancel && vez_cancel_fired(cancel))
 		return ECANCELED;
 	if (VEZ__LIKELY(upgrade_fast(l)))
-		return 0;
+		return alone(l, 0);
 	if (!vez__deadline_passed(deadline))
-		return upgrade_waiting(l, deadline, cancel);
+		return alone(l, upgrade_waiting(l, deadline, cancel));
 	return vez__no_time_left(vez_rwlock_try_upgrade(l));
 }
 
@@ -537,11 +554,11 @@ int vez_rwlock_try_upgrade(vez_rwlock_t *l)
 {
 	int rc = attempt(l, &upgrading);
 	if (VEZ__LIKELY(rc != EAGAIN))
-		return rc;
+		return alone(l, rc);
 	vez__monitor_enter(&l->monitor_);
 	rc = attempt_inside(l, &upgrading, false);
 	vez__monitor_leave(&l->monitor_, &rwlock_ops);
-	return rc;
+	return alone(l, rc);
 }
 
 int vez_rwlock_undo_upgrade(vez_rwlock_t *l)

@@ -159,7 +159,7 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 	vez__request_look_again(r, gap_end(s));
 }
 
-static const struct vez__ops sched_ops = { .serve = serve, .look = look, .take_back = take_back };
+static const struct vez__ops sched_ops = { .type = VEZ__SCHED, .serve = serve, .look = look, .take_back = take_back };
 
 /* Lets in those who wait, then a newcomer, if it can: 0. EBUSY: it would have to wait. */
 static int enter_inside(vez_sched_t *s)
@@ -221,6 +221,14 @@ static int attempt(vez_sched_t *s)
 	return 0;
 }
 
+/* If rc says so the caller is inside now: inspection is to know. */
+static inline int entered(vez_sched_t *s, int rc)
+{
+	if (vez__inspecting() && rc == 0)
+		(void)vez__inspect_owns(s);
+	return rc;
+}
+
 static bool is_inside(const vez_sched_t *s)
 {
 	return vez__load(&s->owner_, relaxed) == vez__self();
@@ -248,21 +256,21 @@ static VEZ__COLD int enter_slow(vez_sched_t *s, const void *what, vez_deadline_t
 
 int vez_sched_enter(vez_sched_t *s, const void *what)
 {
-	return VEZ__LIKELY(enter_fast(s)) ? 0 : enter_slow(s, what, VEZ_FOREVER, NULL);
+	return entered(s, VEZ__LIKELY(enter_fast(s)) ? 0 : enter_slow(s, what, VEZ_FOREVER, NULL));
 }
 
 int vez_sched_try_enter(vez_sched_t *s, const void *what)
 {
 	/* It is considered alone: who waits comes first, and who is alone has no order. */
 	(void)what;
-	return attempt(s);
+	return entered(s, attempt(s));
 }
 
 int vez_sched_enter_until(vez_sched_t *s, const void *what, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	if (cancel && vez_cancel_fired(cancel))
 		return ECANCELED;
-	return VEZ__LIKELY(enter_fast(s)) ? 0 : enter_slow(s, what, deadline, cancel);
+	return entered(s, VEZ__LIKELY(enter_fast(s)) ? 0 : enter_slow(s, what, deadline, cancel));
 }
 
 /* ---- leave ---- */
@@ -272,6 +280,7 @@ int vez_sched_leave(vez_sched_t *s)
 	uint64_t enters;
 	if (!is_inside(s))
 		return EPERM;
+	vez__inspect_left(s);
 	vez__store(&s->owner_, 0, relaxed);
 	uint64_t seen = vez__load(&s->monitor_.word_, relaxed);
 	do {

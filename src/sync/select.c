@@ -146,6 +146,8 @@ vez_request_t *vez_select_case(vez_select_t *s, vez_request_t *r)
 	return r;
 }
 
+static const struct vez__ops select_ops = { .type = VEZ__SELECT };
+
 /* Waits until there is a winner or nothing is pending; won: until nothing is. 0, or why not. */
 static int wait_until(vez_select_t *s, bool won, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
@@ -154,7 +156,7 @@ static int wait_until(vez_select_t *s, bool won, vez_deadline_t deadline, vez_ca
 		vez__enter_holding(&s->monitor_);
 		if (rc != 0 || vez__load(&s->pending_, relaxed) == 0 || (!won && winner_of(s)))
 			break;
-		rc = vez__wait_holding(&s->monitor_, &s->room_, NULL, deadline, cancel);
+		rc = vez__wait_holding(&s->monitor_, &s->room_, NULL, &select_ops, s, deadline, cancel);
 	}
 	vez__exit_holding(&s->monitor_);
 	return rc;

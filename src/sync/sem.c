@@ -182,7 +182,9 @@ static void look(vez_monitor_t *m, vez_request_t *r)
 	}
 }
 
-static const struct vez__ops sem_ops = { .serve = serve, .came = came, .look = look, .take_back = take_back };
+static const struct vez__ops sem_ops = {
+	.type = VEZ__SEM, .serve = serve, .came = came, .look = look, .take_back = take_back,
+};
 
 /* What a newcomer finds inside. */
 enum verdict { TAKES, CLOSED_TO_IT, WAITS };

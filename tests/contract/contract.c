@@ -251,6 +251,9 @@ static int (*const check_vez_monitor_call_when)(vez_monitor_t *m, bool (*guard)(
 	void *arg, vez_deadline_t deadline, vez_cancel_t *cancel) = vez_monitor_call_when;
 static int (*const check_vez_monitor_call_async)(vez_monitor_t *m, bool (*guard)(void *), void (*body)(void *),
 						 void *arg, vez_request_t *r) = vez_monitor_call_async;
+static int (*const check_vez_inspect)(FILE *out) = vez_inspect;
+static void (*const check_vez_inspect_enable)(bool on) = vez_inspect_enable;
+static int (*const check_vez_inspect_name)(const void *object, const char *name) = vez_inspect_name;
 #endif
 
 int vez_contract_checked;

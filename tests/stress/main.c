@@ -21,7 +21,8 @@ struct options opt = { 100000, 1, 0 };
 static const struct test *const groups[] = { watch_tests, race_tests, lifetime_tests, order_tests, signal_tests,
 					     load_tests, mutex_tests, rwlock_tests, token_tests, barrier_tests,
 					     latch_tests, event_tests, queue_tests, sched_tests, group_tests,
-					     once_tests, select_tests, async_tests, alarm_tests, call_tests, constraint_tests };
+					     once_tests, select_tests, async_tests, alarm_tests, call_tests, constraint_tests,
+					     inspect_tests };
 #define GROUPS (sizeof groups / sizeof groups[0])
 
 #if defined(UNDER_TSAN)

@@ -56,6 +56,7 @@ extern const struct test race_tests[], lifetime_tests[], order_tests[], signal_t
 extern const struct test mutex_tests[], rwlock_tests[], token_tests[];
 extern const struct test barrier_tests[], latch_tests[], event_tests[], queue_tests[], sched_tests[], group_tests[];
 extern const struct test once_tests[], select_tests[], async_tests[], alarm_tests[], call_tests[], constraint_tests[];
+extern const struct test inspect_tests[];
 
 struct options {
 	unsigned long rounds;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes for tracers: a no-op instruction each, in programs that are built where <sys/sdt.h> is; nothing elsewhere, nor
+ * in the schedule explorer's build. Arguments, in order:
+ *
+ *	vez:queue   object, request, futex word, key     the request is in a room of the object
+ *	vez:grant   object, request, futex word, result  its result is decided, by who settles it
+ *	vez:giveup  object, request, futex word, cause   it ends by itself: ETIMEDOUT, ECANCELED
+ *	vez:wake    futex word, how many                 one thread that sleeps on the word is woken, or all (INT_MAX)
+ *
+ * The futex word is the one on which the request's thread sleeps: the request's own, or that of its cohort, which is
+ * shared; 0 if no thread waits for it. All but wake are passed inside the object's monitor.
+ */
+#ifndef VEZ__PROBE_H
+#define VEZ__PROBE_H
+
+#if !defined(VEZ_EXPLORE) && defined(__has_include)
+#if __has_include(<sys/sdt.h>)
+#include <sys/sdt.h>
+#define VEZ__PROBE2(name, a, b) DTRACE_PROBE2(vez, name, a, b)
+#define VEZ__PROBE4(name, a, b, c, d) DTRACE_PROBE4(vez, name, a, b, c, d)
+#endif
+#endif
+
+#ifndef VEZ__PROBE2
+#define VEZ__PROBE2(name, a, b) ((void)0)
+#define VEZ__PROBE4(name, a, b, c, d) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inspection: what every blocked request waits for, and who owns it.
+ *
+ * State
+ *  vez__inspect_on  whether what happens is to be written down
+ *  vez__inspect_used  whether a record was ever needed; set once
+ *  records, each for a thread, an asynchronous request, a name, or more of what a thread owns
+ *   next, key  link in a list, and by what it is found there (a request, a named object). Written before it is pushed;
+ *             next also by who takes others off that list, in its lock
+ *   link      link in the pool, the limbo or a thread's spares; by whose that is
+ *   turn      odd: a wait is shown. Raised by one whenever a wait is shown or hidden; never goes back, whatever the
+ *             record is used for next. By the thread, or who files or completes the asynchronous request
+ *   thread, request, object, what, sort_key, since, deadline, token  the wait. Written while turn is even
+ *   moved, moved_to  the request that was moved, and to which object. By who moves it, inside that object; moved is
+ *             cleared by the thread before the request is queued and when it has waited
+ *   words     of a thread, and of those that follow it by more: the objects that it owns, or 0. Set by the thread,
+ *             cleared by who gives the object up. Of a name: its text
+ *  lists      vez__threads: of each thread that has waited or owned something; vez__shards: asynchronous requests
+ *             and names, by their key. Pushed by anybody, without a lock; taken off in its lock
+ *  pool       records that nobody uses, in its lock; chunks: where they all are
+ *  limbo      records that are in no list any more, but may still be looked at: a stack, in_limbo about as many
+ *  mine       of each thread: its record; spares, so that nothing is allocated inside a monitor; whether it is apart;
+ *             whether urcu_bp's locks were taken for the fork that it makes
+ * Invariants
+ *  N1 a record's memory is never given back. It is used anew only when it has been in limbo for a whole grace period
+ *     of liburcu: so an inspector, which walks the lists in a read-side critical section, is not led from one into
+ *     another.
+ *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, report.c).
+ *  N3 an inspector (report.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
+ *     be gone.
+ *  N4 a thread whose wait is shown is inside sleep_until_called (monitor.c): it runs nothing of the program's, gives up
+ *     nothing, and gets nothing but what it waits for. An object is in its owner's words only while that owns it (set
+ *     after it was taken, cleared before it is given up).
+ *     So if turns are the same at two moments, and between them each thread of a circle was seen to own what the one
+ *     before it waits for, all of that held at once: none of them could have been granted what it waits for, as that
+ *     was owned. It lasts, unless a deadline or a token ends it, or a thread gives up what another one owns.
+ *  N5 nothing here takes a lock or allocates inside a monitor, but where a thread that is inside a user's unlocks what
+ *     another one has locked (clear_others). Whoever is in a list's lock holds (completion.c), so
+ *     that a handler which completes requests does not wait for it.
+ * Ordering
+ *  push (release) pairs with vez__record_first and vez__record_next (acquire): the record's fields.
+ *  turn to odd (release) pairs with the first load in read_wait (acquire): the wait. Each field of a later wait is
+ *  stored by release and loaded by acquire: who has read one of them also reads the turn that hid the wait before it.
+ *  moved (release) pairs with its load in waits_for (acquire): moved_to.
+ * Progress: showing and hiding a wait, filing, moving and owning are a constant number of steps of the thread's own;
+ *  filing is lock-free. Completing takes a shard's lock. Now and then a thread that is about to file waits for a grace
+ *  period. An inspector waits for nobody.
+ * Lifetime: records stay. A thread's is taken off its list when the thread ends.
+ * fork: urcu_bp's own locks are taken over a fork. The child keeps names and its only thread's record.
+ * Sources: read-copy update: P. McKenney, J. Slingwine (1998), M. Desnoyers' liburcu; the sequence count of Linux's
+ *  seqlock; wait-for graphs: R. C. Holt (1972).
+ */
+#include "inspect.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-bp.h>
+
+#include "../futex/lock.h"
+#include "../futex/sys.h"
+#include "alarm.h"
+#include "completion.h"
+#include "record.h"
+#include "report.h"
+
+#define CHUNK 64
+#define SPARES 4
+#define LIMBO_MOST 256
+
+struct chunk {
+	struct chunk *before;
+	struct vez__record records[CHUNK];
+};
+
+uint32_t vez__inspect_on;
+uint32_t vez__inspect_used;
+struct vez__list vez__threads;
+struct vez__list vez__shards[VEZ__SHARDS];
+static struct vez__list pool;
+static struct chunk *chunks;
+static struct vez__record *limbo;
+static uint32_t in_limbo;
+
+static __thread struct {
+	struct vez__record *record;
+	struct vez__record *spare;
+	unsigned spares;
+	bool apart;
+	bool forking;
+} mine __attribute__((tls_model("initial-exec")));
+
+/* ---- lists ---- */
+
+static void lock(struct vez__list *l)
+{
+	vez__hold();
+	vez__lock_enter(&l->lock);
+}
+
+static void unlock(struct vez__list *l)
+{
+	vez__lock_exit(&l->lock);
+	vez__let_go();
+}
+
+static void push(struct vez__list *l, struct vez__record *r)
+{
+	struct vez__record *first = vez__load(&l->first, relaxed);
+	do
+		vez__store(&r->next, first, relaxed);
+	while (!vez__cas(&l->first, &first, r, release));
+}
+
+/* In the list's lock: r, which keeps its own link for who stands on it. Others may push. */
+static void take_off(struct vez__list *l, struct vez__record *r)
+{
+	struct vez__record *seen = r;
+	struct vez__record *next = vez__record_next(r);
+	if (vez__cas(&l->first, &seen, next, acq_rel))
+		return;
+	struct vez__record *before = vez__record_first(l);
+	while (vez__record_next(before) != r)
+		before = vez__record_next(before);
+	vez__store(&before->next, next, release);
+}
+
+/* ---- memory ---- */
+
+static void put_in_pool(struct vez__record *first)
+{
+	lock(&pool);
+	while (first) {
+		struct vez__record *following = first->link;
+		first->link = pool.first;
+		pool.first = first;
+		first = following;
+	}
+	unlock(&pool);
+}
+
+static struct vez__record *take_from_pool(void)
+{
+	lock(&pool);
+	struct vez__record *r = pool.first;
+	if (r)
+		pool.first = r->link;
+	unlock(&pool);
+	return r;
+}
+
+/* In no list any more: used anew in a while. Signal handlers, too. */
+static void retire(struct vez__record *r)
+{
+	struct vez__record *top = vez__load(&limbo, relaxed);
+	do
+		vez__store(&r->link, top, relaxed);
+	while (!vez__cas(&limbo, &top, r, acq_rel));
+	vez__fetch_add(&in_limbo, 1, relaxed);
+}
+
+static void empty_limbo(void)
+{
+	struct vez__record *first = vez__exchange(&limbo, NULL, acq_rel);
+	vez__store(&in_limbo, 0, relaxed);
+	urcu_bp_synchronize_rcu();
+	put_in_pool(first);
+}
+
+static void make_chunk(void)
+{
+	struct chunk *c = calloc(1, sizeof *c);
+	if (!c)
+		return;
+	for (unsigned i = 0; i + 1 < CHUNK; i++)
+		c->records[i].link = &c->records[i + 1];
+	struct chunk *before = vez__load(&chunks, relaxed);
+	do
+		c->before = before;
+	while (!vez__cas(&chunks, &before, c, acq_rel));
+	put_in_pool(c->records);
+}
+
+/* Outside every monitor. NULL: there is no memory. Who is in a read-side critical section of its own does not wait for
+ * a grace period. */
+static struct vez__record *obtain(void)
+{
+	int saved = vez__sys_errno(0);
+	vez__store(&vez__inspect_used, 1, relaxed);
+	struct vez__record *r = take_from_pool();
+	if (!r && vez__load(&in_limbo, relaxed) >= LIMBO_MOST && !urcu_bp_read_ongoing()) {
+		empty_limbo();
+		r = take_from_pool();
+	}
+	if (!r) {
+		make_chunk();
+		r = take_from_pool();
+	}
+	vez__sys_errno(saved);
+	return r;
+}
+
+/* ---- threads ---- */
+
+static pthread_key_t exits;
+
+static void at_exit(void *arg)
+{
+	struct vez__record *r = mine.record;
+	struct vez__record *spare = mine.spare;
+	(void)arg;
+	mine.record = NULL;
+	mine.spare = NULL;
+	mine.spares = 0;
+	put_in_pool(spare);
+	if (!r)
+		return;
+	lock(&vez__threads);
+	take_off(&vez__threads, r);
+	unlock(&vez__threads);
+	while (r) {
+		struct vez__record *more = vez__record_more(r);
+		retire(r);
+		r = more;
+	}
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&exits, at_exit);
+}
+
+/* What is in mine is given back when the thread ends. */
+static void watch_exit(void)
+{
+	static pthread_once_t made = PTHREAD_ONCE_INIT;
+	pthread_once(&made, make_key);
+	pthread_setspecific(exits, &mine);
+}
+
+static void clear(struct vez__record *r, enum vez__kind kind, const void *key)
+{
+	vez__store(&r->kind, kind, relaxed);
+	vez__store(&r->key, key, relaxed);
+	vez__store(&r->more, NULL, relaxed);
+	vez__store(&r->moved, NULL, relaxed);
+	for (unsigned i = 0; i < VEZ__WORDS; i++)
+		vez__store(&r->words[i], 0, relaxed);
+}
+
+/* The thread's record, made if need be and if that is allowed here; or NULL. */
+static struct vez__record *own_record(void)
+{
+	if (mine.record || vez__holds())
+		return mine.record;
+	struct vez__record *r = obtain();
+	if (!r || mine.record) { /* made by a function that was called meanwhile */
+		put_in_pool(r);
+		return mine.record;
+	}
+	clear(r, VEZ__OF_THREAD, NULL);
+	vez__store(&r->thread, vez__sys_thread_id(), relaxed);
+	push(&vez__threads, r);
+	mine.record = r;
+	watch_exit();
+	return r;
+}
+
+void vez__inspect_apart(bool apart)
+{
+	mine.apart = apart;
+}
+
+/* ---- what waits ---- */
+
+static void show(struct vez__record *r, const struct vez__wait *w)
+{
+	vez__store(&r->thread, w->thread, release);
+	vez__store(&r->request, w->request, release);
+	vez__store(&r->object, w->object, release);
+	vez__store(&r->what, (uint32_t)w->what, release);
+	vez__store(&r->sort_key, w->sort_key, release);
+	vez__store(&r->since, w->since, release);
+	vez__store(&r->deadline, w->deadline, release);
+	vez__store(&r->token, w->token, release);
+	vez__store(&r->turn, vez__load(&r->turn, relaxed) + 1, release);
+}
+
+static void hide(struct vez__record *r)
+{
+	vez__store(&r->turn, vez__load(&r->turn, relaxed) + 1, release);
+}
+
+/* Calls keep something else there: a guard, a ticket. */
+static bool has_key(enum vez__type what)
+{
+	return what != VEZ__CALL && what != VEZ__CONSTRAINT;
+}
+
+/* ---- a thread's request ---- */
+
+void vez__inspect_begin_wait(struct vez__shown *shown, const vez_request_t *r, vez_deadline_t deadline)
+{
+	if (mine.apart)
+		return;
+	shown->record = own_record();
+	shown->request = r;
+	shown->since = vez__sys_now();
+	shown->deadline = deadline;
+}
+
+static uintptr_t low_bits(const void *link)
+{
+	return (uintptr_t)link & 7;
+}
+
+void vez__inspect_show_wait(const struct vez__shown *shown)
+{
+	const vez_request_t *r = shown->request;
+	const char *object = r->timer_.link_[0];
+	const char *token = r->timer_.link_[1];
+	struct vez__wait w = {
+		.thread = vez__load(&shown->record->thread, relaxed), .request = r, .object = object - low_bits(object),
+		.token = token - low_bits(token), .since = shown->since, .deadline = shown->deadline,
+		.what = (enum vez__type)(low_bits(object) | low_bits(token) << 3),
+	};
+	/* A condition's key may be changed meanwhile by who moves the request. */
+	if (w.what == VEZ__COND)
+		w.sort_key = (intptr_t)r->arg_;
+	else if (has_key(w.what))
+		w.sort_key = r->key_;
+	show(shown->record, &w);
+}
+
+void vez__inspect_hide_wait(const struct vez__shown *shown)
+{
+	hide(shown->record);
+}
+
+struct vez__record *vez__inspect_follower(void)
+{
+	struct vez__record *r = own_record();
+	if (r)
+		vez__store(&r->moved, NULL, relaxed);
+	return r;
+}
+
+void vez__inspect_move(const vez_request_t *r, const void *object)
+{
+	vez__store(&r->then_.follower_->moved_to, object, relaxed);
+	vez__store(&r->then_.follower_->moved, r, release);
+}
+
+void vez__inspect_unfollow(struct vez__record *follower)
+{
+	vez__store(&follower->moved, NULL, relaxed);
+}
+
+/* ---- asynchronous requests ---- */
+
+void vez__inspect_prepare(void)
+{
+	struct vez__record *r;
+	if (mine.spares > SPARES / 2 || vez__holds())
+		return;
+	while (mine.spares < SPARES && (r = obtain())) {
+		r->link = mine.spare;
+		mine.spare = r;
+		mine.spares++;
+	}
+	watch_exit();
+}
+
+void vez__inspect_file(const vez_request_t *r, const void *object, enum vez__type type, const void *token)
+{
+	struct vez__record *record = mine.spare;
+	if (!record)
+		return;
+	mine.spare = record->link;
+	mine.spares--;
+	clear(record, VEZ__OF_REQUEST, r);
+	show(record, &(struct vez__wait){ .request = r, .object = object, .what = type, .token = token,
+				     .sort_key = has_key(type) ? r->key_ : 0, .since = vez__sys_now(),
+				     .deadline = vez__timer_at(&r->timer_) });
+	push(vez__shard_of(r), record);
+}
+
+void vez__inspect_decided(const vez_request_t *r)
+{
+	struct vez__list *shard = vez__shard_of(r);
+	if (VEZ__LIKELY(!vez__load(&vez__inspect_used, relaxed)) || !vez__record_first(shard))
+		return;
+	lock(shard);
+	struct vez__record *record = vez__record_find(shard, VEZ__OF_REQUEST, r);
+	if (record) {
+		hide(record);
+		take_off(shard, record);
+	}
+	unlock(shard);
+	if (record)
+		retire(record);
+}
+
+/* ---- owners ---- */
+
+/* A free word of the thread's record, or one of a record more. */
+static uintptr_t *free_word(struct vez__record *r)
+{
+	uintptr_t *word = vez__record_word(r, 0);
+	struct vez__record *more = word || vez__holds() ? NULL : obtain();
+	if (!more)
+		return word;
+	clear(more, VEZ__OF_MORE, NULL);
+	while (vez__record_more(r))
+		r = vez__record_more(r);
+	vez__store(&r->more, more, release);
+	return &more->words[0];
+}
+
+bool vez__inspect_owns(const void *object)
+{
+	struct vez__record *r = own_record();
+	if (!r)
+		return false;
+	uintptr_t *word = vez__record_word(r, (uintptr_t)object);
+	if (!word)
+		word = free_word(r);
+	if (!word)
+		return false;
+	vez__store(word, (uintptr_t)object, release);
+	return true;
+}
+
+/* Not its owner gives it up. */
+static VEZ__COLD void clear_others(const void *object)
+{
+	uintptr_t *word;
+	urcu_bp_read_lock();
+	for (struct vez__record *r = vez__record_first(&vez__threads); r; r = vez__record_next(r))
+		while ((word = vez__record_word(r, (uintptr_t)object)))
+			vez__store(word, 0, release);
+	urcu_bp_read_unlock();
+}
+
+void vez__inspect_disowns(const void *object)
+{
+	uintptr_t *word = vez__record_word(mine.record, (uintptr_t)object);
+	if (word)
+		vez__store(word, 0, release);
+	else
+		clear_others(object);
+}
+
+void vez__inspect_leaves(const void *object)
+{
+	uintptr_t *word = vez__record_word(mine.record, (uintptr_t)object);
+	if (word)
+		vez__store(word, 0, release);
+}
+
+/* ---- names ---- */
+
+static void set_text(struct vez__record *r, const char *text)
+{
+	uintptr_t words[VEZ__WORDS] = { 0 };
+	memcpy(words, text, strnlen(text, VEZ__NAME_BYTES - 1));
+	for (unsigned i = 0; i < VEZ__WORDS; i++)
+		vez__store(&r->words[i], words[i], relaxed);
+}
+
+int vez_inspect_name(const void *object, const char *name)
+{
+	struct vez__list *shard = vez__shard_of(object);
+	struct vez__record *r = name ? obtain() : NULL;
+	if (name && !r)
+		return ENOMEM;
+	if (r) {
+		clear(r, VEZ__OF_NAME, object);
+		set_text(r, name);
+	}
+	lock(shard);
+	struct vez__record *before = vez__record_find(shard, VEZ__OF_NAME, object);
+	if (r)
+		push(shard, r);
+	if (before)
+		take_off(shard, before);
+	unlock(shard);
+	if (before)
+		retire(before);
+	return 0;
+}
+
+int vez_inspect(FILE *out)
+{
+	return vez__report(out);
+}
+
+void vez_inspect_enable(bool on)
+{
+	vez__store(&vez__inspect_on, on, relaxed);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *wish = secure_getenv("VEZ_INSPECT");
+	if (wish && strcmp(wish, "1") == 0)
+		vez_inspect_enable(true);
+}
+
+/* ---- fork ---- */
+
+void vez__inspect_before_fork(void)
+{
+	mine.forking = vez__load(&vez__inspect_used, relaxed);
+	if (mine.forking)
+		urcu_bp_before_fork();
+}
+
+void vez__inspect_in_parent(void)
+{
+	if (mine.forking)
+		urcu_bp_after_fork_parent();
+}
+
+/* The shard with its names alone. */
+static void keep_names(struct vez__list *shard)
+{
+	struct vez__record *r = shard->first;
+	*shard = (struct vez__list){ NULL, 0 };
+	while (r) {
+		struct vez__record *next = r->next;
+		if (r->kind == VEZ__OF_NAME)
+			push(shard, r);
+		r = next;
+	}
+}
+
+static bool is_named(const struct vez__record *named)
+{
+	const struct vez__record *r = vez__shard_of(named->key)->first;
+	while (r && r != named)
+		r = r->next;
+	return r;
+}
+
+/* What is neither a name nor the only thread's is in the pool. */
+static void fill_pool(void)
+{
+	pool = (struct vez__list){ NULL, 0 };
+	for (struct chunk *c = chunks; c; c = c->before)
+		for (unsigned i = 0; i < CHUNK; i++) {
+			struct vez__record *r = &c->records[i];
+			if (r->kind == VEZ__OF_NAME ? is_named(r) : r->key == &mine)
+				continue;
+			r->turn += vez__record_is_shown(r->turn);
+			r->kind = VEZ__UNUSED;
+			r->link = pool.first;
+			pool.first = r;
+		}
+}
+
+static void begin_anew(void)
+{
+	vez__threads = (struct vez__list){ NULL, 0 };
+	limbo = NULL;
+	in_limbo = 0;
+	mine.spare = NULL;
+	mine.spares = 0;
+	for (unsigned i = 0; i < VEZ__SHARDS; i++)
+		keep_names(&vez__shards[i]);
+	for (struct vez__record *r = mine.record; r; r = r->more)
+		r->key = &mine;
+	fill_pool();
+	for (struct vez__record *r = mine.record; r; r = r->more)
+		r->key = NULL;
+	if (mine.record) {
+		mine.record->thread = vez__sys_thread_id();
+		push(&vez__threads, mine.record);
+	}
+}
+
+void vez__inspect_in_child(void)
+{
+	if (!vez__load(&vez__inspect_used, relaxed))
+		return;
+	if (mine.forking)
+		urcu_bp_after_fork_child();
+	begin_anew();
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* What the engine, and those synchronizers that are owned, tell inspection. The schedule explorer's build leaves it
+ * out: there it is always off. */
+#ifndef VEZ__INSPECT_H
+#define VEZ__INSPECT_H
+
+#include "../futex/atomic.h"
+#include "vez/inspect.h"
+#include "vez/request.h"
+
+/* What a request waits for, by the name of its header. */
+enum vez__type {
+	VEZ__MONITOR, VEZ__CALL, VEZ__SEM, VEZ__MUTEX, VEZ__RWLOCK, VEZ__COND, VEZ__EVENT, VEZ__LATCH, VEZ__BARRIER,
+	VEZ__GROUP, VEZ__QUEUE, VEZ__SCHED, VEZ__ONCE, VEZ__SELECT, VEZ__COMPLETIONS, VEZ__REQUEST, VEZ__CANCEL,
+	VEZ__CONSTRAINT,
+};
+
+struct vez__record;
+
+/* A wait of a thread: on its stack. record is NULL if it is not to be shown. */
+struct vez__shown {
+	struct vez__record *record;
+	const vez_request_t *request;
+	int64_t since;
+	vez_deadline_t deadline;
+};
+
+#ifdef VEZ_EXPLORE
+#define vez__inspecting() false
+#define vez__inspect_ready() ((void)0)
+#define vez__inspect_place(r, object, type) ((void)(object), (void)(type))
+#define vez__inspect_place_at(r, object) ((void)(object))
+#define vez__inspect_file(r, object, type, token) ((void)(token))
+#define vez__inspect_decided(r) ((void)0)
+#define vez__inspect_begin(shown, r, deadline) ((void)(shown))
+#define vez__inspect_show(shown) ((void)(shown))
+#define vez__inspect_hide(shown) ((void)(shown))
+#define vez__inspect_follow(r) ((void)0)
+#define vez__inspect_moved(r, object) ((void)0)
+#define vez__inspect_followed(r) ((void)0)
+#define vez__inspect_owns(object) ((void)(object), false)
+#define vez__inspect_disowns(object) ((void)(object))
+#define vez__inspect_left(object) ((void)(object))
+#define vez__inspect_apart(apart) ((void)0)
+#define vez__inspect_before_fork() ((void)0)
+#define vez__inspect_in_parent() ((void)0)
+#define vez__inspect_in_child() ((void)0)
+#else
+
+/* Hidden where they are used, too: one instruction looks. */
+extern uint32_t vez__inspect_on __attribute__((visibility("hidden")));
+/* Something was ever written down. */
+extern uint32_t vez__inspect_used __attribute__((visibility("hidden")));
+
+/* Whether what happens is to be written down. */
+static inline bool vez__inspecting(void)
+{
+	return VEZ__UNLIKELY(vez__load(&vez__inspect_on, relaxed) != 0);
+}
+
+/* ---- asynchronous requests ---- */
+
+/* Outside every monitor: for what will be written down inside there is memory. */
+void vez__inspect_prepare(void);
+
+static inline void vez__inspect_ready(void)
+{
+	if (vez__inspecting())
+		vez__inspect_prepare();
+}
+
+/* Inside, before r is queued or its deadline set: it waits for this object, with this token. */
+void vez__inspect_file(const vez_request_t *r, const void *object, enum vez__type type, const void *token);
+
+/* r, which was filed, is settled, and still its completer's. Holding or not; signal handlers, too. */
+void vez__inspect_decided(const vez_request_t *r);
+
+/* ---- a thread's own request ---- */
+
+/* Before r is queued: what it waits for. A thread's own request has no other use for these links, and later its token
+ * is read by who fires, its key and room by who moves it. The low bits of both addresses make the type's number. */
+static inline void vez__inspect_place(vez_request_t *r, const void *object, enum vez__type type)
+{
+	r->timer_.link_[0] = (char *)(uintptr_t)object + (type & 7);
+	r->timer_.link_[1] = (char *)r->cancel_ + (type >> 3);
+}
+
+/* The same request waits for this object. */
+static inline void vez__inspect_place_at(vez_request_t *r, const void *object)
+{
+	r->timer_.link_[0] = (char *)(uintptr_t)object + ((uintptr_t)r->timer_.link_[0] & 7);
+}
+
+void vez__inspect_begin_wait(struct vez__shown *shown, const vez_request_t *r, vez_deadline_t deadline);
+void vez__inspect_show_wait(const struct vez__shown *shown);
+void vez__inspect_hide_wait(const struct vez__shown *shown);
+
+/* The thread of r begins to wait; is about to sleep; has woken. */
+static inline void vez__inspect_begin(struct vez__shown *shown, const vez_request_t *r, vez_deadline_t deadline)
+{
+	shown->record = NULL;
+	if (vez__inspecting())
+		vez__inspect_begin_wait(shown, r, deadline);
+}
+
+static inline void vez__inspect_show(const struct vez__shown *shown)
+{
+	if (VEZ__UNLIKELY(shown->record != NULL))
+		vez__inspect_show_wait(shown);
+}
+
+static inline void vez__inspect_hide(const struct vez__shown *shown)
+{
+	if (VEZ__UNLIKELY(shown->record != NULL))
+		vez__inspect_hide_wait(shown);
+}
+
+/* The thread's waits are not listed from here on, or are again. */
+void vez__inspect_apart(bool apart);
+
+/* ---- a request that is moved: a condition's ---- */
+
+/* Outside: the record of the calling thread, if it is to be told that r moves. */
+struct vez__record *vez__inspect_follower(void);
+
+/* Before r is queued: it may be moved. */
+static inline void vez__inspect_follow(vez_request_t *r)
+{
+	r->arg_ = (void *)(intptr_t)r->key_;
+	r->then_.follower_ = vez__inspecting() ? vez__inspect_follower() : NULL;
+}
+
+void vez__inspect_move(const vez_request_t *r, const void *object);
+void vez__inspect_unfollow(struct vez__record *follower);
+
+/* Who moves r, to this mutex, inside that. */
+static inline void vez__inspect_moved(const vez_request_t *r, const void *object)
+{
+	if (VEZ__UNLIKELY(r->then_.follower_ != NULL))
+		vez__inspect_move(r, object);
+}
+
+/* r has waited. */
+static inline void vez__inspect_followed(const vez_request_t *r)
+{
+	if (VEZ__UNLIKELY(r->then_.follower_ != NULL))
+		vez__inspect_unfollow(r->then_.follower_);
+}
+
+/* ---- owners ---- */
+
+/* The calling thread has taken this object. True: it is known as its owner, until somebody says that it is not, which
+ * is to be said before the object is given up. */
+bool vez__inspect_owns(const void *object);
+void vez__inspect_disowns(const void *object);
+
+/* The calling thread, which may be known as the owner, is about to give the object up. */
+void vez__inspect_leaves(const void *object);
+
+static inline void vez__inspect_left(const void *object)
+{
+	if (VEZ__UNLIKELY(vez__load(&vez__inspect_used, relaxed) != 0))
+		vez__inspect_leaves(object);
+}
+
+/* ---- fork ---- */
+
+void vez__inspect_before_fork(void);
+void vez__inspect_in_parent(void);
+void vez__inspect_in_child(void);
+
+#endif
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* The records of inspection: written by inspect.c, which says how they are to be read, and read by report.c. */
+#ifndef VEZ__RECORD_H
+#define VEZ__RECORD_H
+
+#include <stddef.h>
+
+#include "../futex/atomic.h"
+#include "inspect.h"
+
+#define VEZ__WORDS 8
+#define VEZ__NAME_BYTES (VEZ__WORDS * sizeof(uintptr_t))
+#define VEZ__SHARD_BITS 12
+#define VEZ__SHARDS (1u << VEZ__SHARD_BITS)
+
+enum vez__kind { VEZ__UNUSED, VEZ__OF_THREAD, VEZ__OF_REQUEST, VEZ__OF_NAME, VEZ__OF_MORE };
+
+/* A wait, as it is shown. thread is 0 where none waits; object is where the request was filed. */
+struct vez__wait {
+	uint64_t thread;
+	const void *request;
+	const void *object;
+	enum vez__type what;
+	int64_t sort_key;
+	int64_t since;
+	vez_deadline_t deadline;
+	const void *token;
+};
+
+struct vez__record {
+	struct vez__record *next;
+	struct vez__record *link;
+	struct vez__record *more;
+	const void *key;
+	uint32_t kind;
+	uint32_t what;
+	uint64_t turn;
+	uint64_t thread;
+	const void *request;
+	const void *object;
+	int64_t sort_key;
+	int64_t since;
+	int64_t deadline;
+	const void *token;
+	const void *moved;
+	const void *moved_to;
+	uintptr_t words[VEZ__WORDS];
+};
+
+struct vez__list {
+	struct vez__record *first;
+	uint64_t lock;
+};
+
+/* Those of threads; those of asynchronous requests, and names, by the address of either. */
+extern struct vez__list vez__threads;
+extern struct vez__list vez__shards[VEZ__SHARDS];
+
+static inline struct vez__list *vez__shard_of(const void *key)
+{
+	return &vez__shards[((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - VEZ__SHARD_BITS)];
+}
+
+static inline struct vez__record *vez__record_first(const struct vez__list *l)
+{
+	return vez__load(&l->first, acquire);
+}
+
+static inline struct vez__record *vez__record_next(const struct vez__record *r)
+{
+	return vez__load(&r->next, acquire);
+}
+
+static inline struct vez__record *vez__record_more(const struct vez__record *r)
+{
+	return vez__load(&r->more, acquire);
+}
+
+static inline struct vez__record *vez__record_find(const struct vez__list *l, enum vez__kind kind, const void *key)
+{
+	struct vez__record *r = vez__record_first(l);
+	while (r && (vez__load(&r->kind, relaxed) != kind || vez__load(&r->key, relaxed) != key))
+		r = vez__record_next(r);
+	return r;
+}
+
+/* The word of r, or of those that follow it, that reads so. */
+static inline uintptr_t *vez__record_word(struct vez__record *r, uintptr_t value)
+{
+	for (; r; r = vez__record_more(r))
+		for (unsigned i = 0; i < VEZ__WORDS; i++)
+			if (vez__load(&r->words[i], acquire) == value)
+				return &r->words[i];
+	return NULL;
+}
+
+/* Of a turn. */
+static inline bool vez__record_is_shown(uint64_t turn)
+{
+	return turn & 1;
+}
+
+#endif
