@@ -378,6 +378,7 @@ Test(constraint, others_go_on_meanwhile)
 	open_shops(0);
 	EXPECT_EQ(vez_constraint_add(&shop->object, &look, is_even, &odd_too, &c), 0);
 	caller_start(&odd);
+	thread_await_parked(&odd.thread);
 	call(shop, &stock, 3);
 	call(shop, &look, 2);
 	EXPECT_EQ(vez_object_waiters(&shop->object), 1);
