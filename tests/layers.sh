@@ -26,6 +26,7 @@ not_sys=$(echo "$all" | grep -v '^src/futex/sys\.c$')
 not_atomic=$(echo "$all" | grep -v '^src/futex/atomic\.h$')
 futex=$(find src/futex -name '*.[ch]')
 sync=$(find src/sync -name '*.[ch]')
+not_monitor=$(echo "$sync" | grep -v '/monitor\.c$')
 not_inspect=$(echo "$all" | grep -vE '^src/sync/(inspect|report)\.c$')
 
 # shellcheck disable=SC2086 # lists of files
@@ -41,7 +42,7 @@ not_inspect=$(echo "$all" | grep -vE '^src/sync/(inspect|report)\.c$')
 	none "src/futex knows nothing of synchronizers" 'include.*(sync/|vez\.h|vez/[ace-z])' $futex
 	none "only src/futex reads errno" '\<errno\>[^.]' $sync
 	none "vez's own monitors are entered and left by the engine" '\<vez_monitor_(enter|exit|wait|wait_async) *\(' \
-		$(echo "$sync" | grep -v '/monitor\.c$')
+		$not_monitor
 	none "no wait allocates, but to be inspected" '\<(malloc|calloc|realloc|free|alloca) *\(' $not_inspect
 	none "grace periods are the inspector's" 'urcu_bp|urcu/urcu-bp' $not_inspect
 }
