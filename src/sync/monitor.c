@@ -242,8 +242,8 @@ void vez__request_look_again(vez_request_t *r, vez_deadline_t at)
 	vez__timer_to(&r->timer_, at);
 }
 
-/* The word on which the thread of r sleeps. */
-static inline const void *futex_of(const vez_request_t *r)
+/* For probes, if they are there: the word on which the thread of r sleeps. */
+__attribute__((unused)) static const void *futex_of(const vez_request_t *r)
 {
 	if (r->state_ & ASYNC)
 		return NULL;
