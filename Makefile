@@ -42,8 +42,6 @@ BASE := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fno-strict-aliasing -pthread -Iinclu
 DEPEND = -MMD -MP
 COMPILE = $(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
 LINK = $(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
-# What the library itself needs: vez.pc says it to those who link it statically.
-LIBS := -lurcu-bp
 
 SRC := $(wildcard src/futex/*.c src/sync/*.c)
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
@@ -68,7 +66,7 @@ $(B)/obj/src/%.o: src/%.c
 $(B)/lib/libvez.so.$(VERSION): $(OBJ) src/libvez.map
 	@mkdir -p $(@D)
 	$(LINK) -shared -Wl,-soname,libvez.so.$(SOVERSION) -Wl,-z,nodelete -Wl,--version-script=src/libvez.map \
-		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(OBJ) $(LIBS)
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(OBJ)
 
 $(B)/lib/libvez.so: $(B)/lib/libvez.so.$(VERSION)
 	ln -sf libvez.so.$(VERSION) $(B)/lib/libvez.so.$(SOVERSION)
@@ -83,7 +81,7 @@ $(B)/lib/libvez.a: $(OBJ)
 $(B)/vez.pc: src/vez.pc.in Makefile always
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' $< > $@.new
+		-e 's|@VERSION@|$(VERSION)|' $< > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- install: one list, of source and destination, drives both ways ----
@@ -135,7 +133,7 @@ $(B)/obj/tests/%.o: tests/%.c
 
 $(UNIT): $(B)/tests/%: $(B)/obj/tests/%.o $(TESTLIB) $(B)/lib/libvez.a
 	@mkdir -p $(@D)
-	$(LINK) $(WRAP) -o $@ $^ -lcriterion $(LIBS)
+	$(LINK) $(WRAP) -o $@ $^ -lcriterion
 
 $(CLASSICS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/lib/libvez.so
 	@mkdir -p $(@D)
@@ -147,7 +145,7 @@ $(B)/tests/loops/%: $(B)/obj/tests/loops/%.o $(B)/lib/libvez.so
 
 $(B)/tests/stress: $(STRESS_OBJ) $(B)/lib/libvez.a
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS)
+	$(LINK) -o $@ $^
 
 -include tests/explore/explore.mk
 
@@ -184,7 +182,7 @@ $(filter-out $(B)/perf/spin,$(PERF)): $(B)/perf/%: $(B)/obj/perf/%.o $(PERFLIB) 
 
 $(B)/perf/spin: $(B)/obj/perf/spin.o $(B)/obj/perf/lib/perf.o $(B)/lib/libvez.a
 	@mkdir -p $(@D)
-	$(LINK) -Wl,--wrap=vez__sys_cpus -o $@ $^ $(LIBS)
+	$(LINK) -Wl,--wrap=vez__sys_cpus -o $@ $^
 
 perf-programs: lib $(PERF)
 

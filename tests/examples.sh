@@ -66,7 +66,7 @@ for example in "$tmp"/*.fragment "$tmp"/*.c; do
 	# shellcheck disable=SC2086 # flags
 	if ! grep -q '\<main *(' "$source"; then
 		$cc $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name" "does not compile" "$tmp/log"
-	elif ! $cc $flags -o "$tmp/program" "$source" "$build/lib/libvez.a" -lurcu-bp 2>"$tmp/log"; then
+	elif ! $cc $flags -o "$tmp/program" "$source" "$build/lib/libvez.a" 2>"$tmp/log"; then
 		fail "$name" "does not compile" "$tmp/log"
 	elif ! timeout 20 "$tmp/program" >"$tmp/log" 2>&1; then
 		fail "$name" "does not run" "$tmp/log"

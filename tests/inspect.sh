@@ -35,7 +35,7 @@ expect() {
 
 unset VEZ_INSPECT
 ${CC:-gcc} -std=c11 -Iinclude -o "$tmp/shared" "$tmp/program.c" -L"$lib" -lvez -Wl,-rpath,"$(realpath "$lib")"
-${CC:-gcc} -std=c11 -Iinclude -pthread -o "$tmp/static" "$tmp/program.c" "$lib/libvez.a" -lurcu-bp
+${CC:-gcc} -std=c11 -Iinclude -pthread -o "$tmp/static" "$tmp/program.c" "$lib/libvez.a"
 for program in "$tmp/shared" "$tmp/static"; do
 	expect "$program" 1 VEZ_INSPECT=1
 	expect "$program" 0

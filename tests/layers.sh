@@ -44,7 +44,7 @@ not_inspect=$(echo "$all" | grep -vE '^src/sync/(inspect|report)\.c$')
 	none "vez's own monitors are entered and left by the engine" '\<vez_monitor_(enter|exit|wait|wait_async) *\(' \
 		$not_monitor
 	none "no wait allocates, but to be inspected" '\<(malloc|calloc|realloc|free|alloca) *\(' $not_inspect
-	none "grace periods are the inspector's" 'urcu_bp|urcu/urcu-bp' $not_inspect
+	none "nobody waits for readers" 'urcu_|rcu_' $all
 }
 
 # One basename everywhere: what is implemented in src/sync is declared in a header of its name, public or there; and

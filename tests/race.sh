@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 }
 END
 gcc -std=c11 -O1 -g -Wall -Wextra -Werror -Iinclude -pthread -fsanitize=thread -o "$tmp/program" "$tmp/program.c" \
-	"$build/san-thread/lib/libvez.a" -lurcu-bp
+	"$build/san-thread/lib/libvez.a"
 
 # run NAME: 0, nothing was reported; 66, something was
 run() {

@@ -26,10 +26,10 @@
  * none. Each was there when vez_inspect looked a second time: it is not what two threads were passing through.
  *
  * Signal handlers: none of these. fork: the child's list is empty; names, and what the forking thread owns, are known
- * there. While requests are written down, the child-side and parent-side calls of liburcu's urcu-bp are made round a
- * fork; a program that makes them itself (urcu_bp_before_fork) must not use inspection.
+ * there.
  * Memory is allocated while inspection is on, and kept for reuse: some 200 bytes for each thread that has waited, for
- * each asynchronous request, and for each name. What there is no memory for is not listed.
+ * each asynchronous request, and for each name. What there is no memory for is not listed; nor what a thread files from
+ * inside a monitor, body or trigger beyond four requests, as nothing is allocated there.
  * Source: the wait-for graph of R. C. Holt, "Some Deadlock Properties of Computer Systems" (1972).
  */
 #ifndef VEZ_INSPECT_H

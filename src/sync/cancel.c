@@ -534,14 +534,12 @@ static void in_child(void)
 
 static void before_fork(void)
 {
-	vez__inspect_before_fork();
 	vez__enter_holding(&kin);
 }
 
 static void in_parent(void)
 {
 	vez__exit_holding(&kin);
-	vez__inspect_in_parent();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -566,9 +564,11 @@ static void at_exit(void *token)
 		vez__signals_unbind(c);
 }
 
+static bool can_watch;
+
 static void make_key(void)
 {
-	pthread_key_create(&exits, at_exit);
+	can_watch = pthread_key_create(&exits, at_exit) == 0;
 }
 
 vez_cancel_t *vez_cancel_self(void)
@@ -578,7 +578,7 @@ vez_cancel_t *vez_cancel_self(void)
 	static __thread bool known;
 	if (VEZ__UNLIKELY(!known)) {
 		pthread_once(&made, make_key);
-		known = pthread_setspecific(exits, &self) == 0;
+		known = can_watch && pthread_setspecific(exits, &self) == 0;
 	}
 	return &self;
 }

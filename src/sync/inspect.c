@@ -20,12 +20,12 @@
  *             and names, by their key. Pushed by anybody, without a lock; taken off in its lock
  *  pool       records that nobody uses, in its lock; chunks: where they all are
  *  limbo      records that are in no list any more, but may still be looked at: a stack, in_limbo about as many
- *  mine       of each thread: its record; spares, so that nothing is allocated inside a monitor; whether it is apart;
- *             whether urcu_bp's locks were taken for the fork that it makes
+ *  readers    how many walk the lists. By them
+ *  mine       of each thread: its record; spares, so that nothing is allocated inside a monitor; whether it is apart
  * Invariants
- *  N1 a record's memory is never given back. It is used anew only when it has been in limbo for a whole grace period
- *     of liburcu: so an inspector, which walks the lists in a read-side critical section, is not led from one into
- *     another.
+ *  N1 a record's memory is never given back. It is used anew only when it was in limbo at a moment when nobody walked
+ *     the lists: so an inspector is not led from one into another. Nobody waits for that moment: where somebody walks,
+ *     others are allocated.
  *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, report.c).
  *  N3 an inspector (report.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
  *     be gone.
@@ -43,13 +43,15 @@
  *  turn to odd (release) pairs with the first load in read_wait (acquire): the wait. Each field of a later wait is
  *  stored by release and loaded by acquire: who has read one of them also reads the turn that hid the wait before it.
  *  moved (release) pairs with its load in waits_for (acquire): moved_to.
+ *  readers: all are exchanges (acq_rel), so empty_limbo's comes after the last of a reader that it does not count, which
+ *  looks no more, or before the first of one that will not find these records in a list any more.
  * Progress: showing and hiding a wait, filing, moving and owning are a constant number of steps of the thread's own;
- *  filing is lock-free. Completing takes a shard's lock. Now and then a thread that is about to file waits for a grace
- *  period. An inspector waits for nobody.
+ *  filing is lock-free. Completing takes a shard's lock. An inspector waits for nobody, and nobody for it.
  * Lifetime: records stay. A thread's is taken off its list when the thread ends.
- * fork: urcu_bp's own locks are taken over a fork. The child keeps names and its only thread's record.
- * Sources: read-copy update: P. McKenney, J. Slingwine (1998), M. Desnoyers' liburcu; the sequence count of Linux's
- *  seqlock; wait-for graphs: R. C. Holt (1972).
+ * fork: the child keeps names and its only thread's record.
+ * Sources: the quiescent state of read-copy update: P. McKenney, J. Slingwine (1998). Its grace periods, which wait for
+ *  readers, are not used: a thread that waits for one inside a lock would wait for whoever reads something of the
+ *  program's and wants that lock. The sequence count of Linux's seqlock; wait-for graphs: R. C. Holt (1972).
  */
 #include "inspect.h"
 
@@ -57,7 +59,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <urcu/urcu-bp.h>
 
 #include "../futex/lock.h"
 #include "../futex/sys.h"
@@ -83,13 +84,13 @@ static struct vez__list pool;
 static struct chunk *chunks;
 static struct vez__record *limbo;
 static uint32_t in_limbo;
+static uint32_t readers;
 
 static __thread struct {
 	struct vez__record *record;
 	struct vez__record *spare;
 	unsigned spares;
 	bool apart;
-	bool forking;
 } mine __attribute__((tls_model("initial-exec")));
 
 /* ---- lists ---- */
@@ -151,6 +152,16 @@ static struct vez__record *take_from_pool(void)
 	return r;
 }
 
+void vez__records_enter(void)
+{
+	vez__fetch_add(&readers, 1, acq_rel);
+}
+
+void vez__records_exit(void)
+{
+	vez__fetch_add(&readers, UINT32_MAX, acq_rel);
+}
+
 /* In no list any more: used anew in a while. Signal handlers, too. */
 static void retire(struct vez__record *r)
 {
@@ -161,12 +172,20 @@ static void retire(struct vez__record *r)
 	vez__fetch_add(&in_limbo, 1, relaxed);
 }
 
+/* Unless somebody walks the lists, who may stand on one of them. */
 static void empty_limbo(void)
 {
-	struct vez__record *first = vez__exchange(&limbo, NULL, acq_rel);
+	struct vez__record *r = vez__exchange(&limbo, NULL, acq_rel);
 	vez__store(&in_limbo, 0, relaxed);
-	urcu_bp_synchronize_rcu();
-	put_in_pool(first);
+	if (vez__fetch_add(&readers, 0, acq_rel) == 0) {
+		put_in_pool(r);
+		return;
+	}
+	while (r) {
+		struct vez__record *next = r->link;
+		retire(r);
+		r = next;
+	}
 }
 
 static void make_chunk(void)
@@ -183,14 +202,13 @@ static void make_chunk(void)
 	put_in_pool(c->records);
 }
 
-/* Outside every monitor. NULL: there is no memory. Who is in a read-side critical section of its own does not wait for
- * a grace period. */
+/* Outside every monitor. NULL: there is no memory. */
 static struct vez__record *obtain(void)
 {
 	int saved = vez__sys_errno(0);
 	vez__store(&vez__inspect_used, 1, relaxed);
 	struct vez__record *r = take_from_pool();
-	if (!r && vez__load(&in_limbo, relaxed) >= LIMBO_MOST && !urcu_bp_read_ongoing()) {
+	if (!r && vez__load(&in_limbo, relaxed) >= LIMBO_MOST) {
 		empty_limbo();
 		r = take_from_pool();
 	}
@@ -205,6 +223,7 @@ static struct vez__record *obtain(void)
 /* ---- threads ---- */
 
 static pthread_key_t exits;
+static bool can_watch;
 
 static void at_exit(void *arg)
 {
@@ -229,15 +248,16 @@ static void at_exit(void *arg)
 
 static void make_key(void)
 {
-	pthread_key_create(&exits, at_exit);
+	can_watch = pthread_key_create(&exits, at_exit) == 0;
 }
 
-/* What is in mine is given back when the thread ends. */
+/* What is in mine is given back when the thread ends; if there is no key left, it is not. */
 static void watch_exit(void)
 {
 	static pthread_once_t made = PTHREAD_ONCE_INIT;
 	pthread_once(&made, make_key);
-	pthread_setspecific(exits, &mine);
+	if (can_watch)
+		pthread_setspecific(exits, &mine);
 }
 
 static void clear(struct vez__record *r, enum vez__kind kind, const void *key)
@@ -437,11 +457,11 @@ bool vez__inspect_owns(const void *object)
 static VEZ__COLD void clear_others(const void *object)
 {
 	uintptr_t *word;
-	urcu_bp_read_lock();
+	vez__records_enter();
 	for (struct vez__record *r = vez__record_first(&vez__threads); r; r = vez__record_next(r))
 		while ((word = vez__record_word(r, (uintptr_t)object)))
 			vez__store(word, 0, release);
-	urcu_bp_read_unlock();
+	vez__records_exit();
 }
 
 void vez__inspect_disowns(const void *object)
@@ -511,19 +531,6 @@ __attribute__((constructor)) static void begin(void)
 
 /* ---- fork ---- */
 
-void vez__inspect_before_fork(void)
-{
-	mine.forking = vez__load(&vez__inspect_used, relaxed);
-	if (mine.forking)
-		urcu_bp_before_fork();
-}
-
-void vez__inspect_in_parent(void)
-{
-	if (mine.forking)
-		urcu_bp_after_fork_parent();
-}
-
 /* The shard with its names alone. */
 static void keep_names(struct vez__list *shard)
 {
@@ -583,9 +590,7 @@ static void begin_anew(void)
 
 void vez__inspect_in_child(void)
 {
-	if (!vez__load(&vez__inspect_used, relaxed))
-		return;
-	if (mine.forking)
-		urcu_bp_after_fork_child();
-	begin_anew();
+	readers = 0;
+	if (vez__load(&vez__inspect_used, relaxed))
+		begin_anew();
 }

@@ -165,8 +165,6 @@ static inline void vez__inspect_left(const void *object)
 
 /* ---- fork ---- */
 
-void vez__inspect_before_fork(void);
-void vez__inspect_in_parent(void);
 void vez__inspect_in_child(void);
 
 #endif

@@ -392,6 +392,7 @@ int vez_mutex_init(vez_mutex_t *m, unsigned flags)
 	memset(m, 0, sizeof *m);
 	m->monitor_.word_ = (flags & VEZ_FAIR ? FAIR : 0) | (flags & VEZ_RECURSIVE ? RECURSIVE : 0) |
 			    (flags & VEZ_ERRORCHECK ? ERRORCHECK : 0);
+	vez__inspect_left(m); /* who has forked makes what it holds anew */
 	return 0;
 }
 

@@ -56,6 +56,10 @@ struct vez__list {
 extern struct vez__list vez__threads;
 extern struct vez__list vez__shards[VEZ__SHARDS];
 
+/* Round a walk through lists: what is found there is not used for something else meanwhile. Signal handlers, too. */
+void vez__records_enter(void);
+void vez__records_exit(void);
+
 static inline struct vez__list *vez__shard_of(const void *key)
 {
 	return &vez__shards[((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - VEZ__SHARD_BITS)];

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <urcu/urcu-bp.h>
 
 #include "../futex/sys.h"
 #include "record.h"
@@ -45,7 +44,7 @@ struct owned {
 	const struct vez__record *owner;
 };
 
-/* All in one read-side critical section, but for printing. */
+/* All in one walk, but for printing. */
 struct report {
 	struct wait *waits;
 	size_t count, room;
@@ -240,11 +239,11 @@ static unsigned find_deadlocks(struct report *p)
 static void get_name(const void *object, char text[VEZ__NAME_BYTES])
 {
 	uintptr_t words[VEZ__WORDS] = { 0 };
-	urcu_bp_read_lock();
+	vez__records_enter();
 	const struct vez__record *r = vez__record_find(vez__shard_of(object), VEZ__OF_NAME, object);
 	for (unsigned i = 0; r && i < VEZ__WORDS; i++)
 		words[i] = vez__load(&r->words[i], relaxed);
-	urcu_bp_read_unlock();
+	vez__records_exit();
 	memcpy(text, words, VEZ__NAME_BYTES);
 }
 
@@ -322,11 +321,11 @@ int vez__report(FILE *out)
 {
 	struct report p = { .count = 0 };
 	int saved = vez__sys_errno(0);
-	urcu_bp_read_lock();
+	vez__records_enter();
 	collect(&p);
 	link_waits(&p);
 	int deadlocks = (int)find_deadlocks(&p);
-	urcu_bp_read_unlock();
+	vez__records_exit();
 	int listed = (int)p.count;
 	if (out)
 		print(out, &p);

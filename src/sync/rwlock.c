@@ -586,6 +586,7 @@ int vez_rwlock_init(vez_rwlock_t *l, unsigned policy)
 		return EINVAL;
 	memset(l, 0, sizeof *l);
 	l->monitor_.word_ = l->free_ = policies[policy];
+	vez__inspect_left(l);
 	return 0;
 }
 

@@ -332,6 +332,7 @@ int vez_sched_init(vez_sched_t *s, bool (*before)(const void *a, const void *b),
 		return EINVAL;
 	memset(s, 0, sizeof *s);
 	s->before_ = before;
+	vez__inspect_left(s);
 	return 0;
 }
 

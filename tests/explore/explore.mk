@@ -49,7 +49,7 @@ $(B)/obj/threads/%.o: %.c
 
 $(X_THREADS): $(X_THREADS_OBJ) $(B)/lib/libvez.a
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS)
+	$(LINK) -o $@ $^
 
 .PHONY: explore-threads
 explore-threads: $(X_THREADS)
