@@ -4,8 +4,9 @@
  *
  * While inspection is on, every request that waits is written down: what for, who, since when and until when.
  * vez_inspect lists them, one line each, and says which threads wait for each other in a circle. It is off when a
- * program starts, and then costs nothing but a branch where a mutex is locked and where a thread is about to sleep. It
- * is on from the beginning with VEZ_INSPECT=1 in the environment. In a program that hangs, a debugger may ask:
+ * program starts, and then costs a branch where a lock with an owner is taken, where a thread is about to sleep, and
+ * where an asynchronous request is queued or completes; nothing where a semaphore is to be had. It is on from the
+ * beginning with VEZ_INSPECT=1 in the environment. In a program that hangs, a debugger may ask:
  *
  *	(gdb) call vez_inspect(stderr)
  *	vez: 2 requests wait
@@ -25,8 +26,8 @@
  * circle of threads, each of which waits for what the next one owns. One of them with a deadline will end it: that is
  * none. Each was there when vez_inspect looked a second time: it is not what two threads were passing through.
  *
- * Signal handlers: none of these. fork: the child's list is empty; names, and what the forking thread owns, are known
- * there.
+ * Signal handlers: none of these; and functions of requests that run in one (vez/request.h) queue nothing while it is
+ * on. fork: the child's list is empty; names, and what the forking thread owns, are known there.
  * Memory is allocated while inspection is on, and kept for reuse: some 200 bytes for each thread that has waited, for
  * each asynchronous request, and for each name. What there is no memory for is not listed; nor what a thread files from
  * inside a monitor, body or trigger beyond four requests, as nothing is allocated there.

@@ -35,16 +35,16 @@
  *     So if turns are the same at two moments, and between them each thread of a circle was seen to own what the one
  *     before it waits for, all of that held at once: none of them could have been granted what it waits for, as that
  *     was owned. It lasts, unless a deadline or a token ends it, or a thread gives up what another one owns.
- *  N5 nothing here takes a lock or allocates inside a monitor, but where a thread that is inside a user's unlocks what
- *     another one has locked (clear_others). Whoever is in a list's lock holds (completion.c), so
- *     that a handler which completes requests does not wait for it.
+ *  N5 nothing here allocates inside a monitor, nor takes a lock, but where a request that is filed inside a user's
+ *     ends at once. Whoever is in a list's lock holds (completion.c), so that a handler which completes requests does
+ *     not wait for it.
  * Ordering
  *  push (release) pairs with vez__record_first and vez__record_next (acquire): the record's fields.
  *  turn to odd (release) pairs with the first load in read_wait (acquire): the wait. Each field of a later wait is
  *  stored by release and loaded by acquire: who has read one of them also reads the turn that hid the wait before it.
  *  moved (release) pairs with its load in waits_for (acquire): moved_to.
- *  readers: all are exchanges (acq_rel), so empty_limbo's comes after the last of a reader that it does not count, which
- *  looks no more, or before the first of one that will not find these records in a list any more.
+ *  readers: all are exchanges (acq_rel), so empty_limbo's comes after the last of a reader that it does not count,
+ *  which looks no more, or before the first of one that will not find these records in a list any more.
  * Progress: showing and hiding a wait, filing, moving and owning are a constant number of steps of the thread's own;
  *  filing is lock-free. Completing takes a shard's lock. An inspector waits for nobody, and nobody for it.
  * Lifetime: records stay. A thread's is taken off its list when the thread ends.
@@ -380,26 +380,44 @@ void vez__inspect_unfollow(struct vez__record *follower)
 
 /* ---- asynchronous requests ---- */
 
+/* A handler of the same thread may come between any two steps here: it finds less, or leaves more. */
+static void keep_spare(struct vez__record *r)
+{
+	struct vez__record *top = vez__load(&mine.spare, relaxed);
+	do
+		r->link = top;
+	while (!vez__cas(&mine.spare, &top, r, relaxed));
+	vez__fetch_add(&mine.spares, 1, relaxed);
+}
+
+static struct vez__record *take_spare(void)
+{
+	struct vez__record *all = vez__exchange(&mine.spare, NULL, relaxed);
+	struct vez__record *r = all ? all->link : NULL;
+	vez__store(&mine.spares, 0, relaxed);
+	while (r) {
+		struct vez__record *next = r->link;
+		keep_spare(r);
+		r = next;
+	}
+	return all;
+}
+
 void vez__inspect_prepare(void)
 {
 	struct vez__record *r;
-	if (mine.spares > SPARES / 2 || vez__holds())
+	if (vez__load(&mine.spares, relaxed) > SPARES / 2 || vez__holds())
 		return;
-	while (mine.spares < SPARES && (r = obtain())) {
-		r->link = mine.spare;
-		mine.spare = r;
-		mine.spares++;
-	}
+	while (vez__load(&mine.spares, relaxed) < SPARES && (r = obtain()))
+		keep_spare(r);
 	watch_exit();
 }
 
 void vez__inspect_file(const vez_request_t *r, const void *object, enum vez__type type, const void *token)
 {
-	struct vez__record *record = mine.spare;
+	struct vez__record *record = take_spare();
 	if (!record)
 		return;
-	mine.spare = record->link;
-	mine.spares--;
 	clear(record, VEZ__OF_REQUEST, r);
 	show(record, &(struct vez__wait){ .request = r, .object = object, .what = type, .token = token,
 				     .sort_key = has_key(type) ? r->key_ : 0, .since = vez__sys_now(),

@@ -32,6 +32,7 @@ struct wait {
 	uint64_t turn;
 	const void *place; /* at.object, or where the request was moved from there */
 	const struct vez__record *owner;
+	uint64_t owner_thread;
 	struct wait *next; /* the wait of the owner */
 	unsigned mark;
 	bool begins; /* a circle */
@@ -186,6 +187,7 @@ static void link_waits(struct report *p)
 	for (size_t i = 0; i < p->count; i++) {
 		struct wait *w = &p->waits[i];
 		w->owner = owner_of(p, w->place);
+		w->owner_thread = w->owner ? vez__load(&w->owner->thread, relaxed) : 0;
 		if (w->at.thread)
 			w->next = wait_of(p, w->owner);
 	}
@@ -259,7 +261,7 @@ static void print_object(FILE *out, enum vez__type what, const void *object)
 static void print_owner(FILE *out, const struct wait *w)
 {
 	if (w->owner)
-		fprintf(out, ", owner %" PRIu64, vez__load(&w->owner->thread, relaxed));
+		fprintf(out, ", owner %" PRIu64, w->owner_thread);
 	fputc('\n', out);
 }
 
