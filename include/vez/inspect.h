@@ -24,7 +24,8 @@
  * Owners are known of mutexes of all kinds, of rwlocks held for writing or upgraded, of schedulers, and of a once whose
  * function runs, if a thread took them while inspection was on; who holds one for reading is not known. A deadlock is a
  * circle of threads, each of which waits for what the next one owns. One of them with a deadline will end it: that is
- * none. Each was there when vez_inspect looked a second time: it is not what two threads were passing through.
+ * none. Each was there when vez_inspect looked a second time: it is not what two threads were passing through. A token,
+ * or a thread that gives up what another one owns, may still end it.
  *
  * Signal handlers: none of these; and functions of requests that run in one (vez/request.h) queue nothing while it is
  * on. fork: the child's list is empty; names, and what the forking thread owns, are known there.

@@ -76,9 +76,10 @@ struct chunk {
 	struct vez__record records[CHUNK];
 };
 
-uint32_t vez__inspect_on;
+/* On a line of the cache that is hardly ever written to. */
+_Alignas(64) uint32_t vez__inspect_on;
 uint32_t vez__inspect_used;
-struct vez__list vez__threads;
+_Alignas(64) struct vez__list vez__threads;
 struct vez__list vez__shards[VEZ__SHARDS];
 static struct vez__list pool;
 static struct chunk *chunks;
