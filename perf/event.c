@@ -255,6 +255,8 @@ int main(int argc, char **argv)
 	perf_begin(&region);
 	uint64_t done = run();
 	perf_end(&region);
+	if (!automatic) /* who has yet to leave the last gate must not see stop there */
+		perf_until(all_wait, &places[opened % 2]);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	if (automatic)
 		impl->set(&places[0]);
