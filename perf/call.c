@@ -30,7 +30,6 @@
 #include "perf.h"
 
 #define MOST_THREADS 256
-#define CALIBRATION 2000000
 
 static struct perf_option options[] = {
 	{ "impl", "vez", "body: vez, monitor, mutex, pthread; buffer: vez, cond, cond-locked, cond-broadcast" },
@@ -77,30 +76,10 @@ static struct {
 static bool stop __attribute__((aligned(128)));
 static unsigned steps;
 
-static inline uint64_t compute(uint64_t value, unsigned n)
-{
-	for (; n > 0; n--)
-		value = value * UINT64_C(6364136223846793005) + 1442695040888963407;
-	return value;
-}
-
-/* How many steps take this long: the fastest of a few looks. */
-static unsigned steps_for(double ns)
-{
-	double best = 1e9;
-	for (int i = 0; i < 5; i++) {
-		double start = perf_now();
-		guarded.value = compute(guarded.value, CALIBRATION);
-		double took = (perf_now() - start) * 1e9 / CALIBRATION;
-		best = took < best ? took : best;
-	}
-	return (unsigned)(ns / best + 0.5);
-}
-
 static void body(void *arg)
 {
 	(void)arg;
-	guarded.value = compute(guarded.value, steps);
+	guarded.value = perf_compute(guarded.value, steps);
 	guarded.count++;
 }
 
@@ -144,7 +123,7 @@ static void *run_bodies(void *arg)
 	pthread_barrier_wait(&begin);
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		way->run();
-		value = compute(value, steps);
+		value = perf_compute(value, steps);
 		ops++;
 	}
 	pthread_barrier_wait(&end);
@@ -199,7 +178,7 @@ static void measure_bodies(const char *impl)
 			way = &ways[i];
 	if (!way || threads < 1 || threads > MOST_THREADS)
 		perf_fail("unknown --impl=%s, or --threads is not 1 to %d", impl, MOST_THREADS);
-	steps = steps_for((double)perf_number(options, "section"));
+	steps = perf_steps_for((double)perf_number(options, "section"));
 	guarded.count = 0;
 	start_threads(threads, run_bodies);
 	perf_begin(&region);

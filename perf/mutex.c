@@ -25,7 +25,6 @@
 #include "perf.h"
 
 #define MOST_THREADS 256
-#define CALIBRATION 2000000
 
 static struct perf_option options[] = {
 	{ "impl", "vez", "vez, vez-fair, vez-recursive, pthread, pthread-adaptive, pthread-recursive" },
@@ -63,26 +62,6 @@ struct worker {
 
 /* ---- sections ---- */
 
-static inline uint64_t compute(uint64_t value, unsigned steps)
-{
-	for (; steps > 0; steps--)
-		value = value * UINT64_C(6364136223846793005) + 1442695040888963407;
-	return value;
-}
-
-/* How many steps take this long: the fastest of a few looks. */
-static unsigned steps_for(double ns)
-{
-	double best = 1e9;
-	for (int i = 0; i < 5; i++) {
-		double start = perf_now();
-		guarded.value = compute(guarded.value, CALIBRATION);
-		double took = (perf_now() - start) * 1e9 / CALIBRATION;
-		best = took < best ? took : best;
-	}
-	return (unsigned)(ns / best + 0.5);
-}
-
 typedef int call(void);
 
 static inline __attribute__((always_inline)) void work_with(struct worker *w, call *take, call *give)
@@ -90,10 +69,10 @@ static inline __attribute__((always_inline)) void work_with(struct worker *w, ca
 	uint64_t wrong = 0;
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		wrong += (uint64_t)take();
-		guarded.value = compute(guarded.value, steps_inside);
+		guarded.value = perf_compute(guarded.value, steps_inside);
 		guarded.count++;
 		wrong += (uint64_t)give();
-		w->value = compute(w->value, steps_outside);
+		w->value = perf_compute(w->value, steps_outside);
 		w->ops++;
 	}
 	if (wrong)
@@ -253,9 +232,9 @@ static void run_contended(const struct impl *impl, unsigned threads)
 	static struct worker workers[MOST_THREADS];
 	struct perf_region region;
 	const char *outside = perf_option(options, "outside");
-	steps_inside = steps_for((double)perf_number(options, "section"));
+	steps_inside = perf_steps_for((double)perf_number(options, "section"));
 	bool same = strcmp(outside, "same") == 0;
-	steps_outside = same ? steps_inside : steps_for((double)perf_number(options, "outside"));
+	steps_outside = same ? steps_inside : perf_steps_for((double)perf_number(options, "outside"));
 	contend(impl, &region, workers, threads);
 	report(impl, &region, workers, threads);
 }

@@ -136,6 +136,20 @@ double perf_now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+unsigned perf_steps_for(double ns)
+{
+	static volatile uint64_t result;
+	const unsigned looks = 5, steps = 2000000;
+	double best = 1e9;
+	for (unsigned i = 0; i < looks; i++) {
+		double start = perf_now();
+		result = perf_compute(result, steps);
+		double took = (perf_now() - start) * 1e9 / steps;
+		best = took < best ? took : best;
+	}
+	return (unsigned)(ns / best + 0.5);
+}
+
 /* Tells perf stat, if it listens, and waits until it has done so. */
 static void control(const char *command)
 {

@@ -31,6 +31,17 @@ void perf_pin(const char *cpu);
 
 double perf_now(void);
 
+/* Work that nothing shortens: so many steps, each after the one before it. */
+static inline uint64_t perf_compute(uint64_t value, unsigned steps)
+{
+	for (; steps > 0; steps--)
+		value = value * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return value;
+}
+
+/* How many steps take this long: the fastest of a few looks. */
+unsigned perf_steps_for(double ns);
+
 /* Prints the message and ends with status 1: what is measured is wrong. */
 _Noreturn void perf_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
