@@ -217,10 +217,17 @@ static int wait_for(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cance
 }
 
 /* The caller, which owns it now, is known to inspection. */
-static VEZ__COLD int note(vez_mutex_t *m)
+static VEZ__COLD void note(vez_mutex_t *m)
 {
 	if (vez__inspect_owns(m))
 		vez__fetch_or(&m->monitor_.word_, NOTED, relaxed);
+}
+
+/* The caller owns it now. */
+static inline int taken(vez_mutex_t *m)
+{
+	if (vez__inspecting())
+		note(m);
 	return 0;
 }
 
@@ -255,7 +262,7 @@ static VEZ__COLD int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_canc
 	}
 	if (rc == 0)
 		note_owner(m, word, vez__self(), 1);
-	return rc == 0 && vez__inspecting() ? note(m) : rc;
+	return rc == 0 ? taken(m) : rc;
 }
 
 /* Guesses the word first, that of a default mutex which nobody waits for: to load it before the exchange costs 2 ns
@@ -271,7 +278,7 @@ static inline bool lock_fast(vez_mutex_t *m)
 int vez_mutex_lock(vez_mutex_t *m)
 {
 	if (VEZ__LIKELY(lock_fast(m)))
-		return vez__inspecting() ? note(m) : 0;
+		return taken(m);
 	return lock_slow(m, VEZ_FOREVER, NULL);
 }
 
@@ -279,21 +286,21 @@ int vez_mutex_lock_until(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *
 {
 	bool fired = cancel && vez_cancel_fired(cancel);
 	if (!fired && VEZ__LIKELY(lock_fast(m)))
-		return vez__inspecting() ? note(m) : 0;
+		return taken(m);
 	return lock_slow(m, deadline, cancel);
 }
 
 int vez_mutex_trylock(vez_mutex_t *m)
 {
 	if (VEZ__LIKELY(lock_fast(m)))
-		return vez__inspecting() ? note(m) : 0;
+		return taken(m);
 	uint64_t word = vez__load(&m->monitor_.word_, relaxed);
 	if ((word & TRACKED) && is_owner(m))
 		return relock(m, EBUSY);
 	if (!take(m))
 		return EBUSY;
 	note_owner(m, word, vez__self(), 1);
-	return vez__inspecting() ? note(m) : 0;
+	return taken(m);
 }
 
 /* ---- unlock ---- */
@@ -360,8 +367,7 @@ void vez__mutex_restore(vez_mutex_t *m, uint64_t holds)
 {
 	if (vez__load(&m->monitor_.word_, relaxed) & TRACKED)
 		m->holds_ = holds;
-	if (vez__inspecting())
-		note(m);
+	taken(m);
 }
 
 void vez__mutex_retake(vez_mutex_t *m, uint64_t holds)
