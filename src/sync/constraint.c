@@ -412,15 +412,6 @@ static void append(rule_t **rules, rule_t *rule)
 	*rules = rule;
 }
 
-static void set_rule(rule_t *rule, vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op, void *arg)
-{
-	rule->next_ = NULL;
-	rule->object_ = o;
-	rule->operation_ = op;
-	rule->of_ = s;
-	rule->arg_ = arg;
-}
-
 static bool relates(const vez_synchronizer_t *s, const vez_object_t *o)
 {
 	for (size_t i = 0; i < s->count_; i++)
@@ -429,41 +420,23 @@ static bool relates(const vez_synchronizer_t *s, const vez_object_t *o)
 	return false;
 }
 
-/* Whether a rule of s (NULL: of its own) can be added to o: 0. Who is refused is not there. */
-static int refuses(const vez_synchronizer_t *s, const vez_object_t *o, bool has_function, rule_t *rule)
+/* Adds a rule of s (NULL: of the object's own), whose function is set, to this list of o. Who is refused is not
+ * there. */
+static int add(rule_t **rules, rule_t *rule, bool has_function, vez_synchronizer_t *s, vez_object_t *o,
+	       const vez_operation_t *op, void *arg)
 {
 	int rc = inside ? EDEADLK : 0;
 	if (!has_function || (s && !relates(s, o)))
 		rc = EINVAL;
-	if (rc != 0)
-		rule->object_ = NULL;
-	return rc;
-}
-
-static int add_constraint(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
-			  bool (*guard)(void *arg, void *call), void *arg, vez_constraint_t *c)
-{
-	int rc = refuses(s, o, guard, &c->rule_);
+	rule->next_ = NULL;
+	rule->object_ = rc == 0 ? o : NULL;
+	rule->operation_ = op;
+	rule->of_ = s;
+	rule->arg_ = arg;
 	if (rc != 0)
 		return rc;
-	set_rule(&c->rule_, s, o, op, arg);
-	c->rule_.is_.guard_ = guard;
 	enter(o);
-	append(&o->constraints_, &c->rule_);
-	leave(o, &nothing);
-	return 0;
-}
-
-static int add_trigger(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
-		       void (*fn)(void *arg, void *call), void *arg, vez_trigger_t *t)
-{
-	int rc = refuses(s, o, fn, &t->rule_);
-	if (rc != 0)
-		return rc;
-	set_rule(&t->rule_, s, o, op, arg);
-	t->rule_.is_.fn_ = fn;
-	enter(o);
-	append(&o->triggers_, &t->rule_);
+	append(rules, rule);
 	leave(o, &nothing);
 	return 0;
 }
@@ -471,25 +444,27 @@ static int add_trigger(vez_synchronizer_t *s, vez_object_t *o, const vez_operati
 int vez_constraint_add(vez_object_t *o, const vez_operation_t *op, bool (*guard)(void *arg, void *call), void *arg,
 		       vez_constraint_t *c)
 {
-	return add_constraint(NULL, o, op, guard, arg, c);
+	return vez_synchronizer_constraint_add(NULL, o, op, guard, arg, c);
 }
 
 int vez_trigger_add(vez_object_t *o, const vez_operation_t *op, void (*fn)(void *arg, void *call), void *arg,
 		    vez_trigger_t *t)
 {
-	return add_trigger(NULL, o, op, fn, arg, t);
+	return vez_synchronizer_trigger_add(NULL, o, op, fn, arg, t);
 }
 
 int vez_synchronizer_constraint_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
 				    bool (*guard)(void *arg, void *call), void *arg, vez_constraint_t *c)
 {
-	return add_constraint(s, o, op, guard, arg, c);
+	c->rule_.is_.guard_ = guard;
+	return add(&o->constraints_, &c->rule_, guard, s, o, op, arg);
 }
 
 int vez_synchronizer_trigger_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
 				 void (*fn)(void *arg, void *call), void *arg, vez_trigger_t *t)
 {
-	return add_trigger(s, o, op, fn, arg, t);
+	t->rule_.is_.fn_ = fn;
+	return add(&o->triggers_, &t->rule_, fn, s, o, op, arg);
 }
 
 static void take_off(rule_t **rules, rule_t *rule)
