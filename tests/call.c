@@ -95,7 +95,7 @@ static void make_call(void *arg)
 static size_t waiting(void)
 {
 	vez_monitor_enter(&shop.m);
-	vez__user_ops.gather(&shop.m);
+	vez__calls_gather(&shop.m);
 	size_t n = vez_room_length(&shop.m.calls_);
 	vez_monitor_exit(&shop.m);
 	return n;

@@ -16,10 +16,11 @@
  *     who was, or the pusher. Who leaves expects a word without arrivals. So while nobody is inside, there are none.
  *  D2 while nobody is inside, no call in calls_ has a guard that is true, but where one of the callers has been told to
  *     come and run the rest (hand_over). Who leaves made it so.
- *  D3 a call's limits apply from the moment when it is gathered: whoever comes because of one gathers first.
+ *  D3 a call's limits apply from the moment when it is gathered. So, and by D1, whoever comes because of one finds it
+ *     in calls_.
  *  D4 a body runs once: for a request that is in calls_, and is settled in the same stay.
  * Ordering
- *  push (release) pairs with the one in gather (acquire): the call and what came before it. Bodies are inside the
+ *  push (release) pairs with vez__calls_gather (acquire): the call and what came before it. Bodies are inside the
  *  monitor: its lock orders them. Publication (word.c): what the body did, for the caller.
  * Progress and fairness
  *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay, if one of the
@@ -93,18 +94,11 @@ static vez_request_t *latest_of(uint64_t word)
 	return (vez_request_t *)(uintptr_t)(word & ~LOCK_BITS);
 }
 
-static void gather(vez_monitor_t *m)
+void vez__calls_gather(vez_monitor_t *m)
 {
 	if (!have_arrived(vez__load(&m->word_, relaxed)))
 		return;
-	vez_request_t *latest = latest_of(vez__fetch_and(&m->word_, LOCK_BITS, acquire));
-	vez_request_t *oldest = NULL;
-	while (latest) {
-		vez_request_t *older = latest->place_[0];
-		latest->place_[0] = oldest;
-		oldest = latest;
-		latest = older;
-	}
+	vez_request_t *oldest = vez__oldest_first(latest_of(vez__fetch_and(&m->word_, LOCK_BITS, acquire)));
 	while (oldest) {
 		vez_request_t *younger = oldest->place_[0];
 		vez__request_gather(m, oldest);
@@ -142,14 +136,23 @@ static void run_and_settle(vez_monitor_t *m, vez_request_t *r)
 	vez_monitor_settle(m, r, 0);
 }
 
+/* Whether a batch was run, and a caller runs the rest. Where none can, the next batch begins: so this is looked for
+ * once in a batch. */
+static bool rest_is_left(vez_monitor_t *m)
+{
+	if (m->ran_ < vez__call_batch)
+		return false;
+	bool left = hand_over(m);
+	if (!left)
+		m->ran_ = 0;
+	return left;
+}
+
 /* Runs the next call that may run, or leaves that to another thread. */
 static bool run_next(vez_monitor_t *m)
 {
 	vez__monitor_own(m, true);
-	bool leaves = m->ran_ >= vez__call_batch && hand_over(m);
-	vez_request_t *r = leaves ? NULL : first_ready(m);
-	if (!leaves && m->ran_ >= vez__call_batch)
-		m->ran_ = 0; /* so that who could come is looked for once in a batch */
+	vez_request_t *r = rest_is_left(m) ? NULL : first_ready(m);
 	if (r)
 		run_and_settle(m, r);
 	vez__monitor_own(m, false);
@@ -159,7 +162,7 @@ static bool run_next(vez_monitor_t *m)
 static bool serve(vez_monitor_t *m, uint64_t seen)
 {
 	if (have_arrived(seen)) {
-		gather(m);
+		vez__calls_gather(m);
 		return true;
 	}
 	return m->queued_ > 0 && vez_room_first(&m->calls_) && run_next(m);
@@ -171,7 +174,7 @@ static void came(vez_monitor_t *m)
 	m->ran_ = 0;
 }
 
-const struct vez__ops vez__user_ops = { .type = VEZ__MONITOR, .gather = gather, .serve = serve, .came = came };
+const struct vez__ops vez__user_ops = { .type = VEZ__MONITOR, .gathers = true, .serve = serve, .came = came };
 
 /* ---- a call comes ---- */
 
@@ -288,7 +291,7 @@ static int attempt(vez_monitor_t *m, vez_request_t *r, bool entered)
 {
 	if (!entered)
 		vez__monitor_enter(m);
-	gather(m);
+	vez__calls_gather(m);
 	for (size_t before = vez_room_length(&m->calls_); before > 0; before--) {
 		m->ran_ = 0;
 		if (!serve(m, vez__load(&m->word_, relaxed)))

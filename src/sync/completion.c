@@ -201,23 +201,11 @@ void vez__forget_limits(vez_request_t *r)
 	vez__alarm_unset(r);
 }
 
-static vez_request_t *reversed(vez_request_t *latest)
-{
-	vez_request_t *oldest = NULL;
-	while (latest) {
-		vez_request_t *next = link_of(latest);
-		latest->place_[0] = oldest;
-		oldest = latest;
-		latest = next;
-	}
-	return oldest;
-}
-
 static void complete(vez_request_t *latest)
 {
 	vez_request_t *next;
 	vez__hold();
-	for (vez_request_t *r = reversed(latest); r; r = next) {
+	for (vez_request_t *r = vez__oldest_first(latest); r; r = next) {
 		next = link_of(r);
 		vez__forget_limits(r);
 		if (r->kind_ == VEZ__CALLS)

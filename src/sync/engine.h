@@ -26,8 +26,6 @@
 
 /* How a synchronizer takes part. All run inside; each may be NULL. */
 struct vez__ops {
-	/* Somebody is here because of a request: what has arrived from outside is put in its room. */
-	void (*gather)(vez_monitor_t *m);
 	/* The state reads seen: carries out one thing that can be done now (grants a request, corrects a mark).
 	 * True: something was done, or the state has changed; look again. False: nothing is left to do. */
 	bool (*serve)(vez_monitor_t *m, uint64_t seen);
@@ -38,6 +36,8 @@ struct vez__ops {
 	/* r, which is queued, is to leave without being granted, and by seen nothing is left to serve: takes back what
 	 * it claims. False: the state has changed, nothing was done. */
 	bool (*take_back)(vez_monitor_t *m, uint64_t seen, vez_request_t *r);
+	/* Serve puts in its room what arrives from outside, and may set deadlines: who leaves tells the clock. */
+	bool gathers;
 	/* What the object is, and where in it the monitor lies. */
 	enum vez__type type;
 	size_t offset;
@@ -193,6 +193,19 @@ void vez__request_move_in(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, 
 
 /* r stays queued until it is settled: its limits apply no more, not even to who is coming in because of one. */
 void vez__request_keep(vez_request_t *r);
+
+/* A stack of requests, linked by place_[0], the latest first: from now on a list, the oldest first. */
+static inline vez_request_t *vez__oldest_first(vez_request_t *latest)
+{
+	vez_request_t *oldest = NULL;
+	while (latest) {
+		vez_request_t *older = latest->place_[0];
+		latest->place_[0] = oldest;
+		oldest = latest;
+		latest = older;
+	}
+	return oldest;
+}
 
 /* ---- a request is ended ---- */
 

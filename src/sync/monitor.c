@@ -657,7 +657,7 @@ void vez__monitor_leave(vez_monitor_t *m, const struct vez__ops *ops)
 		}
 		take_owed(m, owed);
 	}
-	if (ops && ops->gather)
+	if (ops && ops->gathers)
 		vez__alarm_tell();
 }
 
@@ -731,22 +731,13 @@ static bool has_come(vez_monitor_t *m, vez_request_t *r, bool expired)
 	return takes;
 }
 
-/* Whoever comes because of a request enters. Holds: what a handler of this thread settles meanwhile is
- * completed after. */
-static void come_to(vez_monitor_t *m, const struct vez__ops *ops)
-{
-	vez__hold();
-	vez__monitor_enter(m);
-	if (ops && ops->gather)
-		ops->gather(m);
-}
-
-/* The request's thread, which is COMING, comes in. Whether it takes the result. */
+/* The request's thread, which is COMING, comes in. Whether it takes the result. It holds, as whoever comes because of a
+ * request does: what a handler of the thread settles meanwhile is completed after. */
 static bool come_in(vez_request_t *r, bool expired)
 {
 	vez_monitor_t *m = monitor_of(r);
 	const struct vez__ops *ops = ops_of(r);
-	come_to(m, ops);
+	vez__enter_holding(m);
 	if (ops && ops->came)
 		ops->came(m);
 	bool takes = has_come(m, r, expired);
@@ -761,7 +752,7 @@ void vez__request_cancel_fired(vez_request_t *r)
 {
 	vez_monitor_t *m = monitor_of(r);
 	const struct vez__ops *ops = ops_of(r);
-	come_to(m, ops);
+	vez__enter_holding(m);
 	if (r->state_ & KEPT) {
 		vez__word_keep(&r->word_, false);
 	} else {
@@ -779,7 +770,7 @@ bool vez__request_end_claimed(vez_request_t *r, int cause)
 {
 	vez_monitor_t *m = monitor_of(r);
 	const struct vez__ops *ops = ops_of(r);
-	come_to(m, ops);
+	vez__enter_holding(m);
 	bool here = !(r->state_ & ARRIVING);
 	bool ended = here && end_inside(m, r, cause);
 	if (!here)
@@ -844,7 +835,7 @@ int vez_monitor_destroy(vez_monitor_t *m)
 	vez__hold();
 	if (!(seen & VEZ__LOCKED) && vez__cas(&m->word_, &seen, seen | VEZ__LOCKED, acquire)) {
 		m->ran_ = 0;
-		vez__user_ops.gather(m);
+		vez__calls_gather(m);
 		rc = vez__monitor_retire(m, &vez__user_ops, false);
 	}
 	vez__let_go();
