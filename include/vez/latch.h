@@ -9,7 +9,7 @@
  * finishes one; nobody but the waiters waits).
  *
  * Counting down never waits. Where another thread is just using the latch, that one carries out the opening before it
- * leaves. The count_down that opens it wakes those who wait with one system call.
+ * leaves. The count_down that opens it wakes all those who wait without a token with one system call.
  *
  * Ordering: everything before a count_down happens before everything after a wait that returned 0, and before
  * everything after a vez_latch_count that read 0.
