@@ -185,7 +185,7 @@ void thread_kick(struct thread *t)
 void gate_init(struct gate *g)
 {
 	sem_init(&g->opened, 0, 0);
-	g->arrived = 0;
+	g->arrived = g->opens = g->passed = 0;
 }
 
 void gate_pass(struct gate *g)
@@ -193,6 +193,7 @@ void gate_pass(struct gate *g)
 	ADD(&g->arrived, 1);
 	while (sem_wait(&g->opened) != 0)
 		;
+	ADD(&g->passed, 1);
 }
 
 void gate_await(struct gate *g, unsigned arrived)
@@ -202,7 +203,9 @@ void gate_await(struct gate *g, unsigned arrived)
 
 void gate_open(struct gate *g)
 {
+	unsigned opens = ADD(&g->opens, 1);
 	sem_post(&g->opened);
+	UNTIL(LOAD(&g->passed) >= opens || LOAD(&g->arrived) < opens);
 }
 
 /* ---- the watch ---- */

@@ -49,10 +49,11 @@ int64_t thread_cpu_ns(const struct thread *t);
 /* Confines the calling thread, and those it starts, to one processor. */
 void thread_pin_to_one_cpu(void);
 
-/* A gate: who passes stops there until it is opened; the test sees who has arrived. */
+/* A gate: who passes stops there until it is opened for one; the test sees who has arrived. When it has been opened for
+ * somebody who is there, that one does not sleep at it any more. */
 struct gate {
 	sem_t opened;
-	unsigned arrived;
+	unsigned arrived, opens, passed;
 };
 
 void gate_init(struct gate *g);
