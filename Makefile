@@ -43,7 +43,7 @@ DEPEND = -MMD -MP
 COMPILE = $(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
 LINK = $(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 
-SRC := $(wildcard src/futex/*.c src/sync/*.c)
+SRC := $(sort $(wildcard src/futex/*.c src/engine/*.c src/sync/*.c src/inspect/*.c))
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc

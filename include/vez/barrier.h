@@ -39,7 +39,6 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
@@ -48,19 +47,19 @@ VEZ_BEGIN_DECLS_
 #define VEZ_BARRIER_MAX UINT32_C(0x7fffffff)
 
 typedef struct vez_barrier {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	vez_request_t *queue_;
 	int (*action_)(void *arg);
 	void *arg_;
 	uint64_t actor_;
-	uint64_t decided_;
 	uint32_t parties_;
 	uint32_t arrived_;
-	uint32_t acting_;
-	uint32_t broken_;
+	uint32_t decided_;
+	uint16_t shared_;
+	uint16_t reserved_;
 } vez_barrier_t;
 
-VEZ_ASSERT_SIZE_(vez_barrier_t, 208);
+VEZ_ASSERT_SIZE_(vez_barrier_t, 64);
 
 /* Makes a barrier. action, which may be NULL, is called with arg once per round. EINVAL: parties 0 or
  * above VEZ_BARRIER_MAX. */

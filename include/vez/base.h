@@ -33,4 +33,21 @@
 /* Running threads may overtake those that wait, within a bound. */
 #define VEZ_BARGING 1u
 
+VEZ_BEGIN_DECLS_
+
+typedef struct vez_request vez_request_t;
+
+/* Private: what an object begins with: a lock and its state in one word, how many requests are queued, and how many of
+ * those that are settled are still to be taken by a thread that is on its way. */
+struct vez__core {
+	uint64_t word_;
+	uint32_t length_;
+	uint32_t coming_;
+};
+
+/* Private: a core whose word reads so. */
+#define VEZ_CORE_INITIALIZER_(word) { (word), 0, 0 }
+
+VEZ_END_DECLS_
+
 #endif

@@ -39,14 +39,14 @@ VEZ_BEGIN_DECLS_
 typedef struct vez_cancel {
 	uint64_t lock_;
 	uintptr_t arrivals_;
-	void *enlisted_[2];
-	void *hooks_[2];
-	void *children_[2];
+	void *enlisted_;
+	void *hooks_;
+	void *children_;
 	void *sibling_[2];
 	struct vez_cancel *parent_;
-	uint64_t busy_;
 	struct vez__timer timer_;
-	uint64_t signals_;
+	uint32_t busy_;
+	uint32_t signals_;
 } vez_cancel_t;
 
 /* A function that a firing calls. Its memory is the caller's, and vez's from vez_cancel_attach until it begins to run
@@ -60,10 +60,10 @@ typedef struct vez_cancel_hook {
 
 VEZ_ASSERT_SIZE_(vez_cancel_hook_t, 40);
 
-VEZ_ASSERT_SIZE_(vez_cancel_t, 128);
+VEZ_ASSERT_SIZE_(vez_cancel_t, 96);
 
 /* A token that is not fired. All-zero bytes are one, too. */
-#define VEZ_CANCEL_INITIALIZER { 0, 0, { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, { { 0, 0 }, 0 }, 0 }
+#define VEZ_CANCEL_INITIALIZER { 0, 0, 0, 0, 0, { 0, 0 }, 0, { { 0, 0 }, 0 }, 0, 0 }
 
 /* Makes a token that is not fired. */
 void vez_cancel_init(vez_cancel_t *c);
@@ -86,8 +86,9 @@ bool vez_cancel_fired(const vez_cancel_t *c);
 /* Re-arms this token alone; says whether it was fired. Waits that the firing ended stay ended. */
 bool vez_cancel_clear(vez_cancel_t *c);
 
-/* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. A thread
- * that attaches hooks to it detaches them, with the waiting form, before it exits. */
+/* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. When the
+ * thread exits it fires: requests of others that still name it are ended, and hooks that are still attached run. A thread
+ * that attaches hooks to it detaches them, with the waiting form, before that. */
 vez_cancel_t *vez_cancel_self(void);
 
 /* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and
@@ -112,8 +113,9 @@ int vez_cancel_on_signal(vez_cancel_t *c, int signo);
 
 /* Has the token fire by itself at this moment (on the library's own thread); in place of the moment set before, if any.
  * VEZ_FOREVER: not any more. A moment that has passed has fired the token when this returns. A fire or a clear before
- * then takes nothing back. In a forked child the moment is forgotten. */
-void vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline);
+ * then takes nothing back. In a forked child the moment is forgotten. 0; EAGAIN: the thread could not be made, and nothing
+ * has changed. */
+int vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline);
 
 VEZ_END_DECLS_
 

@@ -28,22 +28,20 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "mutex.h"
 
 VEZ_BEGIN_DECLS_
 
 typedef struct vez_cond {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	vez_request_t *queue_;
 	vez_mutex_t *mutex_;
-	uint64_t reserved_;
 } vez_cond_t;
 
-VEZ_ASSERT_SIZE_(vez_cond_t, 176);
+VEZ_ASSERT_SIZE_(vez_cond_t, 32);
 
 /* A condition on which nobody waits. All-zero bytes are one, too. */
-#define VEZ_COND_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0 }
+#define VEZ_COND_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0 }
 
 /* Makes a condition. 0. */
 int vez_cond_init(vez_cond_t *c);

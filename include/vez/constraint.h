@@ -78,12 +78,13 @@ typedef struct vez_object {
 	struct vez_object *next_awaited_;
 	uint32_t flags_;
 	uint32_t related_;
-	uint64_t awaited_;
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	uint32_t awaited_;
+	uint32_t unserved_;
+	struct vez__core core_;
+	vez_request_t *queue_;
 } vez_object_t;
 
-VEZ_ASSERT_SIZE_(vez_object_t, 256);
+VEZ_ASSERT_SIZE_(vez_object_t, 120);
 
 /* Makes an object without rules, whose operations get this state. flags: 0 or VEZ_SERIAL; EINVAL: others. */
 int vez_object_init(vez_object_t *o, void *self, unsigned flags);

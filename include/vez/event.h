@@ -29,23 +29,24 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
 
 /* One set lets one wait through. */
-#define VEZ_AUTO_RESET 16u
+#define VEZ_AUTO_RESET 32u
 
 typedef struct vez_event {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	vez_request_t *queue_;
+	uint16_t shared_;
+	uint16_t reserved_[3];
 } vez_event_t;
 
-VEZ_ASSERT_SIZE_(vez_event_t, 160);
+VEZ_ASSERT_SIZE_(vez_event_t, 32);
 
 /* A manual-reset event that is not set. All-zero bytes are one, too. */
-#define VEZ_EVENT_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER }
+#define VEZ_EVENT_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, { 0, 0, 0 } }
 
 /* Makes an event that is not set. flags: 0, or VEZ_AUTO_RESET. EINVAL: unknown flags. */
 int vez_event_init(vez_event_t *e, unsigned flags);

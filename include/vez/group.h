@@ -33,21 +33,20 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
 
 typedef struct vez_group {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
-	uint64_t reserved_;
+	struct vez__core core_;
+	vez_request_t *queue_;
+	uint64_t reserved_[3];
 } vez_group_t;
 
-VEZ_ASSERT_SIZE_(vez_group_t, 168);
+VEZ_ASSERT_SIZE_(vez_group_t, 48);
 
 /* An object that nobody is inside. All-zero bytes are one, too. */
-#define VEZ_GROUP_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0 }
+#define VEZ_GROUP_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, { 0, 0, 0 } }
 
 /* flags: 0. EINVAL: any other. */
 int vez_group_init(vez_group_t *g, unsigned flags);

@@ -30,21 +30,21 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
 
 typedef struct vez_latch {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	vez_request_t *queue_;
+	uint16_t shared_;
+	uint16_t reserved_[3];
 } vez_latch_t;
 
-VEZ_ASSERT_SIZE_(vez_latch_t, 160);
+VEZ_ASSERT_SIZE_(vez_latch_t, 32);
 
 /* A latch with this count. All-zero bytes are an open one. */
-#define VEZ_LATCH_INITIALIZER(count) \
-	{ { (uint64_t)(count) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, VEZ_ROOM_INITIALIZER }
+#define VEZ_LATCH_INITIALIZER(count) { VEZ_CORE_INITIALIZER_((uint64_t)(count) << 32), 0, 0, { 0, 0, 0 } }
 
 /* Makes a latch that opens when count has been counted down; 0: it is open. Returns 0. */
 int vez_latch_init(vez_latch_t *l, uint32_t count);

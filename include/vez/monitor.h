@@ -31,43 +31,42 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
+#include "request.h"
 
 VEZ_BEGIN_DECLS_
 
-struct vez__ops;
-typedef struct vez_request vez_request_t;
-
 typedef struct vez_room {
-	void *queue_[2];
-	uint64_t length_;
+	vez_request_t *first_;
 	struct vez_monitor *monitor_;
-	const struct vez__ops *ops_;
+	uint32_t length_;
+	uint32_t reserved_;
 } vez_room_t;
 
-VEZ_ASSERT_SIZE_(vez_room_t, 40);
+VEZ_ASSERT_SIZE_(vez_room_t, 24);
 
 /* An empty room. All-zero bytes are one, too. */
-#define VEZ_ROOM_INITIALIZER { { 0, 0 }, 0, 0, 0 }
+#define VEZ_ROOM_INITIALIZER { 0, 0, 0, 0 }
+
+/* Private: what was settled inside, and whom to wake, when the monitor has been left. */
+struct vez__pending {
+	vez_request_t *last_;
+	uint32_t *wake_;
+};
 
 typedef struct vez_monitor {
-	uint64_t word_;
-	uint32_t owner_;
-	uint32_t ran_;
-	uint32_t queued_;
-	uint32_t pins_;
-	vez_request_t *settled_[2];
-	vez_request_t *cohort_;
-	vez_request_t *async_;
-	uint32_t *poked_;
+	struct vez__core core_;
+	struct vez__pending pending_;
+	vez_request_t *calls_;
+	uint64_t owner_;
 	void (*gave_up_)(struct vez_monitor *m, vez_room_t *room, vez_request_t *r);
-	vez_request_t *retiring_;
-	vez_room_t calls_;
+	uint32_t ran_;
+	uint32_t reserved_;
 } vez_monitor_t;
 
-VEZ_ASSERT_SIZE_(vez_monitor_t, 120);
+VEZ_ASSERT_SIZE_(vez_monitor_t, 64);
 
 /* A monitor that nobody is inside, with this give-up rule (or NULL). */
-#define VEZ_MONITOR_INITIALIZER(gave_up) { 0, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, gave_up, 0, VEZ_ROOM_INITIALIZER }
+#define VEZ_MONITOR_INITIALIZER(gave_up) { VEZ_CORE_INITIALIZER_(0), { 0, 0 }, 0, 0, gave_up, 0, 0 }
 
 /* gave_up, which may be NULL, is called inside the monitor after a request has left its room by deadline or token, so
  * that it can settle those whom the request held back. It must be short and use no other vez object. It runs on the
@@ -93,17 +92,22 @@ int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_d
 		     vez_cancel_t *cancel);
 
 /* Only from inside: queues the request in the room by its key, leaves the monitor, and returns EINPROGRESS; the request
- * completes when it is settled, or by its own limits (vez/request.h). If those have been reached already, or it belongs
- * to a wait-for-any that is won: not queued, the monitor is left, and that code. */
+ * completes when it is settled, or by its own limits (vez/request.h), or with EAGAIN if it has a deadline and the library's
+ * thread, which would keep it, cannot be made. If its limits have been reached already, or it belongs to a wait-for-any
+ * that is won: not queued, the monitor is left, and that code. */
 int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r);
 
 /* Only from inside, for a request that is queued in a room of this monitor: decides its result and takes it out of its
  * room at once (fetch the next one before). True, and its wait will return result once the monitor is left.
  * False: the request belongs to a wait-for-any that is won already; it has left its room, give it nothing. So settle it
- * first, and change the state for it only if that said true.
- * Also for a request that is queued nowhere, and will not be: that is how an asynchronous call which need not wait
- * tells a wait-for-any so, before it takes anything. */
+ * first, and change the state for it only if that said true. False also if it is not queued: nothing has changed then. */
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result);
+
+/* Only from inside, for a request that is queued nowhere, and will not be: decides its result. That is how an asynchronous
+ * call which need not wait tells a wait-for-any so, before it takes anything. True, and the request is complete; false: it
+ * belongs to a wait-for-any that is won already; give it nothing. False also if it is queued: nothing has
+ * changed then. */
+bool vez_monitor_settle_unqueued(vez_monitor_t *m, vez_request_t *r, int result);
 
 /* Makes an empty room. */
 void vez_room_init(vez_room_t *room);
@@ -116,7 +120,5 @@ vez_request_t *vez_room_next(const vez_room_t *room, const vez_request_t *r);
 size_t vez_room_length(const vez_room_t *room);
 
 VEZ_END_DECLS_
-
-#include "request.h"
 
 #endif

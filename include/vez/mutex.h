@@ -30,7 +30,7 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
+#include "request.h"
 
 VEZ_BEGIN_DECLS_
 
@@ -45,16 +45,17 @@ VEZ_BEGIN_DECLS_
 #define VEZ_MUTEX_MAX_HOLDS 65535u
 
 typedef struct vez_mutex {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	vez_request_t *queue_;
 	uint64_t owner_;
-	uint64_t holds_;
+	uint32_t holds_;
+	uint32_t reserved_;
 } vez_mutex_t;
 
-VEZ_ASSERT_SIZE_(vez_mutex_t, 176);
+VEZ_ASSERT_SIZE_(vez_mutex_t, 40);
 
 /* A default mutex, free. All-zero bytes are one, too. */
-#define VEZ_MUTEX_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0 }
+#define VEZ_MUTEX_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, 0, 0 }
 
 /* Makes a free mutex. flags: 0, or VEZ_FAIR, with one of VEZ_RECURSIVE and VEZ_ERRORCHECK. EINVAL: others, or both. */
 int vez_mutex_init(vez_mutex_t *m, unsigned flags);

@@ -32,15 +32,15 @@
 VEZ_BEGIN_DECLS_
 
 typedef struct vez_once {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	vez_request_t *queue_;
 	uint64_t runner_;
 } vez_once_t;
 
-VEZ_ASSERT_SIZE_(vez_once_t, 168);
+VEZ_ASSERT_SIZE_(vez_once_t, 32);
 
 /* A once whose function has not run. All-zero bytes are one, too. */
-#define VEZ_ONCE_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0 }
+#define VEZ_ONCE_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0 }
 
 /* 0 once a function has returned 0; the code of the caller's own function if that was run and failed. EDEADLK from
  * inside a function that this object is running. */

@@ -28,24 +28,24 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
 
 typedef struct vez_queue {
-	vez_monitor_t monitor_;
-	vez_room_t putters_;
-	vez_room_t takers_;
+	struct vez__core core_;
+	vez_request_t *putters_;
+	vez_request_t *takers_;
+	uint32_t putters_length_;
+	uint32_t takers_length_;
 	unsigned char *storage_;
 	size_t item_size_;
 	size_t capacity_;
 	size_t first_;
-	uint64_t length_;
-	uint64_t reserved_;
+	size_t length_;
 } vez_queue_t;
 
-VEZ_ASSERT_SIZE_(vez_queue_t, 248);
+VEZ_ASSERT_SIZE_(vez_queue_t, 80);
 
 /* Makes an empty queue of at most capacity items of item_size bytes each. storage has room for all of them, needs no
  * alignment, and belongs to the queue until it is destroyed; with capacity 0 it is not looked at.

@@ -47,24 +47,31 @@
 
 #include "base.h"
 #include "deadline.h"
-#include "monitor.h"
+#include "cancel.h"
 
 VEZ_BEGIN_DECLS_
 
 struct vez_completions;
 
 struct vez_request {
-	void *place_[2];
+	struct vez_request *next_;
+	union {
+		struct vez_request *before_;
+		int32_t result_;
+	} at_;
 	void *enlisted_[2];
 	struct vez__timer timer_;
 	uint32_t word_;
-	int32_t result_;
-	uint32_t state_;
-	uint32_t kind_;
+	uint16_t state_;
+	uint16_t how_;
 	int64_t key_;
-	void *ptr_;
+	union {
+		void *ptr_;
+		uint64_t sum_;
+	} with_;
 	uint64_t value_;
-	vez_room_t *room_;
+	struct vez_request **queue_;
+	const struct vez__rules *rules_;
 	vez_cancel_t *cancel_;
 	union {
 		void (*done_)(struct vez_request *r, int result, void *arg);
@@ -77,7 +84,7 @@ struct vez_request {
 VEZ_ASSERT_SIZE_(vez_request_t, 128);
 
 #define VEZ_REQUEST_INITIALIZER \
-	{ { 0, 0 }, { 0, 0 }, { { 0, 0 }, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0 }
+	{ 0, { 0 }, { 0, 0 }, { { 0, 0 }, 0 }, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, { 0 }, 0 }
 
 /* Makes a request with key 0, no value and no limits, which calls done(r, result, arg) when it completes; done may be
  * NULL. A wait that is given the request ignores all that. */
@@ -97,7 +104,7 @@ void vez_request_set_key(vez_request_t *r, int64_t key);
  * reads them. */
 void vez_request_set_value(vez_request_t *r, void *ptr, uint64_t word);
 void *vez_request_ptr(const vez_request_t *r);
-uint64_t vez_request_word(const vez_request_t *r);
+uint64_t vez_request_value(const vez_request_t *r);
 
 /* For X_async: completes with ETIMEDOUT at the deadline, with ECANCELED when the token (which may be NULL) fires, if
  * nothing else has completed it before. Set before it is queued. */
@@ -122,13 +129,13 @@ int vez_request_result(const vez_request_t *r);
 typedef struct vez_completions {
 	struct vez_request *first_;
 	struct vez_request *last_;
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	struct vez_request *queue_;
 	int32_t efd_;
 	uint32_t ticking_;
 } vez_completions_t;
 
-VEZ_ASSERT_SIZE_(vez_completions_t, 184);
+VEZ_ASSERT_SIZE_(vez_completions_t, 48);
 
 /* Makes an empty list. efd, unless it is -1, gets one tick whenever the list ceases to be empty. The list must be there
  * until the last of its requests has been taken out. */
@@ -144,15 +151,15 @@ int vez_completions_wait(vez_completions_t *l, vez_deadline_t deadline, vez_canc
 /* ---- wait for any of several ---- */
 
 typedef struct vez_select {
-	struct vez_request *won_;
+	uint64_t won_;
 	struct vez_request *members_;
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	struct vez_request *queue_;
 	uint32_t pending_;
 	uint32_t filed_;
 } vez_select_t;
 
-VEZ_ASSERT_SIZE_(vez_select_t, 184);
+VEZ_ASSERT_SIZE_(vez_select_t, 48);
 
 /* Makes a select without members. */
 void vez_select_init(vez_select_t *s);
@@ -173,5 +180,7 @@ vez_request_t *vez_select_case(vez_select_t *s, vez_request_t *r);
 int vez_select_wait(vez_select_t *s, vez_deadline_t deadline, vez_cancel_t *cancel, vez_request_t **winner);
 
 VEZ_END_DECLS_
+
+#include "monitor.h"
 
 #endif

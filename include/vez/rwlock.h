@@ -46,35 +46,32 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
 
 #define VEZ_RW_HOARE 0u
-#define VEZ_RW_FIFO 1u
-#define VEZ_RW_READERS 2u
+#define VEZ_RW_FIFO 64u
+#define VEZ_RW_READERS 128u
 
 /* The most read holds at a time. */
 #define VEZ_RWLOCK_MAX_READERS 32767
 
 typedef struct vez_rwlock {
-	vez_monitor_t monitor_;
-	vez_room_t readers_;
-	vez_room_t writers_;
-	vez_room_t upgraders_;
-	vez_room_t returning_;
+	struct vez__core core_;
+	vez_request_t *readers_;
+	vez_request_t *writers_;
+	vez_request_t *upgraders_;
 	uint64_t tickets_;
-	uint64_t free_;
-	uint64_t reserved_[2];
+	uint32_t readers_length_;
+	uint16_t shared_;
+	uint16_t free_;
 } vez_rwlock_t;
 
-VEZ_ASSERT_SIZE_(vez_rwlock_t, 312);
+VEZ_ASSERT_SIZE_(vez_rwlock_t, 56);
 
 /* A free lock with VEZ_RW_HOARE. All-zero bytes are one, too. */
-#define VEZ_RWLOCK_INITIALIZER \
-	{ VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, VEZ_ROOM_INITIALIZER, VEZ_ROOM_INITIALIZER, \
-	  VEZ_ROOM_INITIALIZER, 0, 0, { 0, 0 } }
+#define VEZ_RWLOCK_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, 0, 0, 0, 0, 0 }
 
 /* Makes a free lock. EINVAL: no such policy. */
 int vez_rwlock_init(vez_rwlock_t *l, unsigned policy);

@@ -30,14 +30,13 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
 
 typedef struct vez_sched {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
+	struct vez__core core_;
+	vez_request_t *queue_;
 	bool (*before_)(const void *a, const void *b);
 	uint64_t owner_;
 	int64_t gap_;
@@ -45,10 +44,10 @@ typedef struct vez_sched {
 	vez_request_t *keeper_;
 } vez_sched_t;
 
-VEZ_ASSERT_SIZE_(vez_sched_t, 200);
+VEZ_ASSERT_SIZE_(vez_sched_t, 64);
 
 /* FIFO, without a gap. All-zero bytes are one, too. */
-#define VEZ_SCHED_INITIALIZER { VEZ_MONITOR_INITIALIZER(0), VEZ_ROOM_INITIALIZER, 0, 0, 0, 0, 0 }
+#define VEZ_SCHED_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, 0, 0, 0, 0 }
 
 /* before(a, b): whether the one that entered with a is to come before the one with b; NULL: never, FIFO. It is called
  * inside the monitor, once for each who waits, on any thread that uses the object or fires a token: short, pure, a

@@ -29,7 +29,6 @@
 #include "base.h"
 #include "cancel.h"
 #include "deadline.h"
-#include "monitor.h"
 #include "request.h"
 
 VEZ_BEGIN_DECLS_
@@ -38,19 +37,17 @@ VEZ_BEGIN_DECLS_
 #define VEZ_SEM_MAX UINT32_C(0x7fffffff)
 
 typedef struct vez_sem {
-	vez_monitor_t monitor_;
-	vez_room_t room_;
-	uint64_t demand_;
-	uint64_t below_max_;
+	struct vez__core core_;
+	vez_request_t *queue_;
+	uint32_t below_max_;
+	uint32_t reserved_;
 } vez_sem_t;
 
-VEZ_ASSERT_SIZE_(vez_sem_t, 176);
+VEZ_ASSERT_SIZE_(vez_sem_t, 32);
 
 /* A FIFO semaphore with this many permits (at most VEZ_SEM_MAX) and the largest maximum. All-zero bytes are one
  * with none. */
-#define VEZ_SEM_INITIALIZER(permits) \
-	{ { (uint64_t)(permits) << 32, 0, 0, 0, 0, { 0, 0 }, 0, 0, 0, 0, 0, VEZ_ROOM_INITIALIZER }, \
-	  VEZ_ROOM_INITIALIZER, 0, 0 }
+#define VEZ_SEM_INITIALIZER(permits) { VEZ_CORE_INITIALIZER_((uint64_t)(permits) << 32), 0, 0, 0 }
 
 /* Makes a semaphore with permits free out of at most max (0: VEZ_SEM_MAX). flags: 0, or VEZ_BARGING.
  * EINVAL: permits > max, max > VEZ_SEM_MAX, unknown flags. */

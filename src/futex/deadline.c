@@ -2,6 +2,7 @@
 /* Deadlines: saturating arithmetic on absolute nanoseconds. */
 #include "vez/deadline.h"
 
+#include "futex.h"
 #include "sys.h"
 
 static int64_t add(int64_t a, int64_t b)
@@ -46,4 +47,9 @@ int64_t vez_deadline_remaining_ns(vez_deadline_t deadline)
 		return INT64_MAX;
 	int64_t now = vez__sys_now();
 	return deadline > now ? deadline - now : 0;
+}
+
+bool vez__deadline_passed(vez_deadline_t deadline)
+{
+	return deadline != VEZ_FOREVER && (deadline <= 0 || vez__sys_now() >= deadline);
 }

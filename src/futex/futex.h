@@ -3,9 +3,13 @@
 #ifndef VEZ__FUTEX_H
 #define VEZ__FUTEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "vez/deadline.h"
+
+/* Whether it has passed; reads the clock only if it must. */
+bool vez__deadline_passed(vez_deadline_t deadline);
 
 /* Sleeps while *word is expected. 0: look again (a wake, a change, a signal, or nothing at all); ETIMEDOUT: the clock
  * reads at least the deadline. */

@@ -32,25 +32,24 @@ static bool try_enter(uint64_t *word, uint64_t *seen, uint64_t with)
 	return !(*seen & VEZ__LOCKED) && vez__cas(word, seen, *seen | VEZ__LOCKED | with, acquire);
 }
 
-static bool spin_enter(uint64_t *word, uint64_t *seen)
+struct look {
+	uint64_t *word;
+	uint64_t seen;
+};
+
+static bool look_again(void *arg)
 {
-	unsigned budget = vez__spin_budget(VEZ__SPIN_LOCK);
-	unsigned spun = 0;
-	bool in = try_enter(word, seen, 0);
-	for (; !in && spun < budget; spun++) {
-		vez__pause();
-		*seen = vez__load(word, relaxed);
-		in = try_enter(word, seen, 0);
-	}
-	if (budget > 0)
-		vez__spin_learn(VEZ__SPIN_LOCK, spun, in);
-	return in;
+	struct look *look = arg;
+	look->seen = vez__load(look->word, relaxed);
+	return try_enter(look->word, &look->seen, 0);
 }
 
 static VEZ__COLD void enter_slow(uint64_t *word, uint64_t seen)
 {
-	if (spin_enter(word, &seen))
+	struct look look = { word, seen };
+	if (vez__spin(VEZ__SPIN_LOCK, 1, 1, look_again, &look))
 		return;
+	seen = look.seen;
 	while (!try_enter(word, &seen, VEZ__CONTENDED)) {
 		if (!(seen & VEZ__LOCKED))
 			continue;

@@ -2,21 +2,21 @@
 /*
  * The request word.
  *
- * State: word.h.
- * Invariants:
+ * State: word.h; shared words: shared.h.
+ * Invariants
  *  W1 DONE is set once per wait, and nothing else is written to the word after it but by its own thread or, under the
- *     token's lock, by who fires a token on which the request is still enlisted.
+ *     token's lock, by a thread that fires a token on which the request is still enlisted.
  *  W2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit
  *     does it by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check
  *     and sleep.
- *  W3 the thread of a cohort reads the cohort's turn before it exchanges PARKED into its own word; who ends its wait
+ *  W3 a thread that sleeps on a shared word reads its turn before it exchanges PARKED into its own word; the publisher
  *     exchanges that word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and
  *     the wake follows.
  * Ordering: the exchange to DONE in vez__word_publish (release; or FUTEX_WAKE_OP's, a full barrier) pairs with the load
- * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The poke in
- * vez__word_poke (release) pairs with the same load, and with the one in come: which monitor to enter, where the
- * request has moved. The turn: vez__word_publish_in (release) pairs with vez__word_wait_in (acquire): who reads the new
- * turn finds DONE in its word.
+ * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The exchange in
+ * vez__word_ask_to_retry (release) pairs with the same load, and with the one in announce: which core to enter, where the
+ * request has moved. The turn: vez__word_publish_shared (release) pairs with vez__word_wait_shared (acquire): a thread
+ * that reads the new turn finds DONE in its word.
  * Progress: one wake per publication, and only if PARKED was seen. Stray wakes, EINTR and the like are absorbed here.
  * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare
  * address after.
@@ -30,47 +30,44 @@
 #include "futex.h"
 #include "spin.h"
 
-static bool spin_for(uint32_t *word, uint32_t until)
+struct look {
+	uint32_t *word;
+	uint32_t until;
+};
+
+static bool has_come(void *arg)
 {
-	unsigned budget = vez__spin_budget(VEZ__SPIN_WORD);
-	if (budget == 0)
-		return false;
-	unsigned spun = 0;
-	bool came = false;
-	for (; !came && spun < budget; spun++) {
-		vez__pause();
-		came = vez__load(word, relaxed) & until;
-	}
-	vez__spin_learn(VEZ__SPIN_WORD, spun, came);
-	return came;
+	const struct look *look = arg;
+	return vez__load(look->word, relaxed) & look->until;
 }
 
 uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline)
 {
-	return vez__word_wait_in(word, NULL, until, deadline);
+	return vez__word_wait_shared(word, NULL, until, deadline);
 }
 
 /* Sleeps, if the word still reads so. */
-static int sleep_on(uint32_t *word, uint32_t *cohort, uint32_t turn, uint32_t parked, vez_deadline_t deadline)
+static int sleep_on(uint32_t *word, struct vez__shared *shared, uint32_t turn, uint32_t parked, vez_deadline_t deadline)
 {
-	return cohort ? vez__futex_wait(cohort, turn, deadline) : vez__futex_wait(word, parked, deadline);
+	return shared ? vez__futex_wait(&shared->turn, turn, deadline) : vez__futex_wait(word, parked, deadline);
 }
 
-uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez_deadline_t deadline)
+uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t until, vez_deadline_t deadline)
 {
+	struct look look = { word, until };
 	uint32_t seen = vez__load(word, acquire);
-	if (!(seen & until) && spin_for(word, until))
+	if (!(seen & until) && vez__spin(VEZ__SPIN_WORD, 1, 1, has_come, &look))
 		seen = vez__load(word, acquire);
 	while (!(seen & until)) {
 		uint32_t parked = seen | VEZ__PARKED;
-		uint32_t turn = cohort ? vez__load(cohort, acquire) : 0;
+		uint32_t turn = shared ? vez__load(&shared->turn, acquire) : 0;
 		/* The exchange also when PARKED is set already: it proves that the word reads so after turn
 		 * was read. */
-		if ((cohort || seen != parked) && !vez__cas(word, &seen, parked, relaxed)) {
+		if ((shared || seen != parked) && !vez__cas(word, &seen, parked, relaxed)) {
 			seen = vez__load(word, acquire);
 			continue;
 		}
-		int rc = sleep_on(word, cohort, turn, parked, deadline);
+		int rc = sleep_on(word, shared, turn, parked, deadline);
 		seen = vez__load(word, acquire);
 		if (rc == ETIMEDOUT)
 			break;
@@ -78,73 +75,67 @@ uint32_t vez__word_wait_in(uint32_t *word, uint32_t *cohort, uint32_t until, vez
 	return seen;
 }
 
-uint32_t *vez__word_cohort(const void *object)
-{
-	static uint32_t cohorts[1024];
-	return &cohorts[((uint64_t)(uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
-}
-
-static bool come(uint32_t *word, uint32_t barring)
+static bool announce(uint32_t *word, uint32_t barring)
 {
 	uint32_t seen = vez__load(word, acquire);
 	do {
-		if (seen & VEZ__COMING)
-			return vez__load(word, acquire) & VEZ__COMING;
+		if (seen & VEZ__ENTERING)
+			return vez__load(word, acquire) & VEZ__ENTERING;
 		if ((seen & barring) || !vez__word_is_free(seen))
 			return false;
-	} while (!vez__cas(word, &seen, (seen & VEZ__DEAF) | VEZ__COMING, relaxed));
+	} while (!vez__cas(word, &seen, (seen & VEZ__UNCANCELLABLE) | VEZ__ENTERING, relaxed));
 	return true;
 }
 
-bool vez__word_come(uint32_t *word)
+bool vez__word_announce(uint32_t *word)
 {
-	return come(word, VEZ__SETTLED | VEZ__DONE | VEZ__DEAF);
+	return announce(word, VEZ__SETTLED | VEZ__DONE | VEZ__UNCANCELLABLE);
 }
 
-bool vez__word_look(uint32_t *word)
+bool vez__word_announce_retry(uint32_t *word)
 {
-	return come(word, VEZ__SETTLED | VEZ__DONE);
+	return announce(word, VEZ__SETTLED | VEZ__DONE);
 }
 
-bool vez__word_claim(uint32_t *word)
+bool vez__word_announce_end(uint32_t *word)
 {
-	const uint32_t barring = VEZ__DONE | VEZ__SETTLED | VEZ__DEAF;
+	const uint32_t barring = VEZ__DONE | VEZ__SETTLED | VEZ__UNCANCELLABLE;
 	uint32_t seen = vez__load(word, relaxed);
 	do {
 		if (!(seen & VEZ__ASYNC) || (seen & barring) || !vez__word_is_free(seen))
 			return false;
-	} while (!vez__cas(word, &seen, seen | VEZ__COMING, acquire));
+	} while (!vez__cas(word, &seen, seen | VEZ__ENTERING, acquire));
 	return true;
 }
 
 static bool fired(uint32_t seen)
 {
-	return (seen & VEZ__FIRED) && !(seen & VEZ__DEAF);
+	return (seen & VEZ__FIRED) && !(seen & VEZ__UNCANCELLABLE);
 }
 
-void vez__word_go_back(uint32_t *word)
+void vez__word_entered(uint32_t *word)
 {
-	vez__fetch_and(word, ~VEZ__COMING, relaxed);
+	vez__fetch_and(word, ~VEZ__ENTERING, relaxed);
 }
 
-bool vez__word_poke(uint32_t *word, bool *wake)
+bool vez__word_ask_to_retry(uint32_t *word, bool *wake)
 {
 	uint32_t seen = vez__load(word, relaxed);
 	do {
 		if (!vez__word_is_free(seen))
 			return false;
-	} while (!vez__cas(word, &seen, (seen & VEZ__DEAF) | VEZ__COMING, release));
+	} while (!vez__cas(word, &seen, (seen & VEZ__UNCANCELLABLE) | VEZ__ENTERING, release));
 	*wake = seen & VEZ__PARKED;
 	return true;
 }
 
-bool vez__word_deafen(uint32_t *word)
+bool vez__word_make_uncancellable(uint32_t *word)
 {
 	uint32_t seen = vez__load(word, relaxed);
 	do {
 		if (!vez__word_is_free(seen))
 			return false;
-	} while (!vez__cas(word, &seen, seen | VEZ__DEAF, relaxed));
+	} while (!vez__cas(word, &seen, seen | VEZ__UNCANCELLABLE, relaxed));
 	return true;
 }
 
@@ -153,15 +144,15 @@ void vez__word_keep(uint32_t *word, bool own)
 	uint32_t seen = vez__load(word, relaxed);
 	uint32_t next;
 	do {
-		next = own && fired(seen) ? seen : seen | VEZ__DEAF;
+		next = own && fired(seen) ? seen : seen | VEZ__UNCANCELLABLE;
 		if (own)
-			next &= ~VEZ__COMING;
+			next &= ~VEZ__ENTERING;
 	} while (!vez__cas(word, &seen, next, relaxed));
 }
 
 void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))
 {
-	uint32_t *asleep = NULL; /* published, its wake still owed */
+	uint32_t *asleep = NULL; /* published, but not woken yet */
 	while (word) {
 		uint32_t *following = next(word);
 		if (asleep && (vez__load(word, relaxed) & VEZ__PARKED)) {
@@ -180,16 +171,16 @@ void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))
 		vez__futex_wake(asleep);
 }
 
-void vez__word_publish_in(uint32_t *word, uint32_t *(*next)(uint32_t *word), uint32_t *cohort)
+void vez__word_publish_shared(uint32_t *word, uint32_t *(*next)(uint32_t *word), struct vez__shared *shared)
 {
-	uint32_t parked = 0;
-	while (word) {
-		uint32_t *following = next(word);
+	uint32_t parked = 0, published = 0;
+	for (uint32_t *following; word; word = following, published++) {
+		following = next(word);
 		parked |= vez__exchange(word, VEZ__DONE, release) & VEZ__PARKED;
-		word = following;
 	}
 	if (parked) {
-		vez__fetch_add(cohort, 1, release);
-		vez__futex_wake_all(cohort);
+		vez__fetch_add(&shared->turn, 1, release);
+		vez__futex_wake_all(&shared->turn);
 	}
+	vez__shared_leave(shared, published);
 }

@@ -1,18 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engine asks of delegated calls, for the monitors of users. */
+/* What the monitors of users and their calls know of each other. */
 #ifndef VEZ__CALL_H
 #define VEZ__CALL_H
 
-#include "engine.h"
+#include "../engine/filing.h"
+#include "vez/monitor.h"
 
-/* How a user's monitor takes part: runs the calls that may run. */
-extern const struct vez__ops vez__user_ops;
+/* How calls wait; serves the calls of a monitor that may run. */
+extern const struct vez__rules vez__call_rules;
 
-/* Inside: the calls that have arrived are put in its room. */
-void vez__calls_gather(vez_monitor_t *m);
+/* rules->serve and rules->entered, of rooms, too. */
+bool vez__calls_serve(struct vez__stay *in, uint64_t seen);
+void vez__calls_entered(struct vez__stay *in);
+
+/* Inside: the calls that have arrived are queued. */
+void vez__calls_gather(struct vez__stay *in);
 
 /* How many bodies a thread runs in one stay, where one of the callers can go on. Tests set it. */
 extern unsigned vez__call_batch;
+
+/* Inside, from here on: what is settled is pending in the monitor. */
+static inline void vez__monitor_stay(struct vez__stay *in, vez_monitor_t *m)
+{
+	vez__entered(in, &m->core_);
+	in->pending = &m->pending_;
+}
+
+static inline vez_monitor_t *vez__monitor_of(const struct vez__stay *in)
+{
+	return (vez_monitor_t *)in->core;
+}
 
 /* Inside: whether the caller's own code is inside from here on. */
 void vez__monitor_own(vez_monitor_t *m, bool own);

@@ -9,10 +9,11 @@
  *          constraints_, triggers_  rules, in order; inside
  *          place_        link in its domain's members_
  *          related_      in how many places synchronizers name it; with its gate
- *          monitor_, room_  the calls that wait, in order: a request's pointer is the operation, its value the
- *                        argument, its key the ticket
- *          entered_      link in the objects whose monitors whoever is inside has entered
+ *          core_, queue_  the calls that wait, in order: a request's pointer is the operation, its value the argument,
+ *                        its key the ticket
+ *          entered_      link in the objects whose cores whoever is inside has entered
  *          awaited_      whether it is in its domain's list of those where calls may wait, by next_awaited_; inside
+ *          unserved_     rules were taken off, and calls that may run now were not looked for yet; inside
  *          gated_        link in the objects whose gates who is relating has taken; NULL: it is none. While relating
  *  synchronizer  lock_   if it is a domain: whoever is inside
  *          members_      if it is a domain: its objects; relations_: the synchronizers that relate them. With the gates
@@ -26,16 +27,16 @@
  *  "Inside" an object: with its gate; and with its domain's lock, if it has one. "The group": the object, or the
  *  members of its domain.
  * Invariants
- *  B1 locks are taken in this order: relating, gates (several only by who is relating), one domain's lock, monitors of
- *     the group. Nobody who holds any of them waits for anything else, but for bodies; and while a body runs no monitor
- *     is held. Who was let go is published when all of them have been left.
+ *  B1 locks are taken in this order: relating, gates (several only by who is relating), one domain's lock, cores of the
+ *     group. Nobody who holds any of them waits for anything else, but for bodies; and while a body runs neither a core
+ *     nor relating is held. Who was let go is published when all of them have been left.
  *  B2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
  *     it, and who destroys it has moved them, with all gates, before.
  *  B3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but one that
- *     somebody is coming for to end it; or a follower of a serial object's first that has just given up, and whose
+ *     somebody is entering to end; or of objects that are unserved_; or a follower of a serial object's first that has just given up, and whose
  *     thread is about to see to it.
- *  B4 a call joins its object's room from inside. It leaves by being taken (settled, from inside: its limits apply no
- *     more), and then its body runs before it returns; or by itself, if somebody is coming because of a limit.
+ *  B4 a call joins its object's queue from inside. It leaves by being taken (settled, from inside: its limits apply no
+ *     more), and then its body runs before it returns; or by itself, if somebody is entering because of a limit.
  * Ordering
  *  everything above is ordered by the locks (lock.c: release by who leaves, acquire by who enters). Who changes a
  *  domain_ holds the gate, and one of the group's is held by whoever is inside. What a body did, for the caller:
@@ -52,12 +53,11 @@
  */
 #include "vez/constraint.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <urcu/list.h>
 
-#include "completion.h"
-#include "constraint.h"
-#include "engine.h"
+#include "../engine/filing.h"
 
 typedef struct vez__rule rule_t;
 
@@ -66,7 +66,10 @@ static uint64_t tickets;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
 /* Who gives up was in nobody's way, but on a serial object (serve_followers). */
-static const struct vez__ops object_ops = { .type = VEZ__CONSTRAINT, .offset = offsetof(vez_object_t, monitor_) };
+static const struct vez__rules object_rules = {
+	.type = VEZ__CONSTRAINT, .object = offsetof(vez_object_t, core_),
+	.queue = offsetof(vez_object_t, queue_) - offsetof(vez_object_t, core_),
+};
 
 static struct cds_list_head *list(void *const *place)
 {
@@ -85,11 +88,6 @@ static vez_synchronizer_t *synchronizer_at(struct cds_list_head *place)
 
 /* ---- inside ---- */
 
-/* What whoever is inside leaves behind: the calls that it has let go, which return when it has left. */
-typedef struct vez__owed owed_t;
-
-static const owed_t nothing;
-
 static void enter(vez_object_t *o)
 {
 	vez__hold(); /* what bodies complete is called when all is left */
@@ -99,14 +97,20 @@ static void enter(vez_object_t *o)
 	inside = true;
 }
 
-static void leave(vez_object_t *o, const owed_t *owed)
+/* Leaves; then the calls that were let go return. */
+static void leave(vez_object_t *o, struct vez__pending *pending)
 {
 	inside = false;
 	if (o->domain_)
 		vez__lock_exit(&o->domain_->lock_);
 	vez__lock_exit(&o->lock_);
-	vez__pay(owed);
+	vez__publish(pending);
 	vez__let_go();
+}
+
+static bool is_awaited(const vez_object_t *o)
+{
+	return vez__load(&o->core_.length_, relaxed) > 0;
 }
 
 /* ---- the objects of the group on which calls wait ---- */
@@ -123,7 +127,7 @@ static void note_awaited(vez_object_t *o)
 /* The first of the list, of which those are taken off where nobody waits any more. */
 static vez_object_t *first_awaited(vez_object_t **list)
 {
-	while (*list && vez_room_length(&(*list)->room_) == 0) {
+	while (*list && !is_awaited(*list)) {
 		(*list)->awaited_ = false;
 		*list = (*list)->next_awaited_;
 	}
@@ -155,14 +159,14 @@ static void run(const vez_object_t *o, const vez_operation_t *op, void *arg)
 
 static void set_call(vez_request_t *r, const vez_operation_t *op, void *arg)
 {
-	r->ptr_ = (void *)(uintptr_t)op;
+	r->with_.ptr_ = (void *)(uintptr_t)op;
 	r->value_ = (uintptr_t)arg;
 	r->key_ = (int64_t)vez__fetch_add(&tickets, 1, relaxed);
 }
 
 static const vez_operation_t *operation_of(const vez_request_t *r)
 {
-	return r->ptr_;
+	return r->with_.ptr_;
 }
 
 static void *argument_of(const vez_request_t *r)
@@ -175,16 +179,16 @@ static bool is_serial(const vez_object_t *o)
 	return o->flags_ & VEZ_SERIAL;
 }
 
-/* Inside p's monitor: the first call on p that can run. Who is leaving is passed by; of a serial object, waited for. */
+/* Inside p's core: the first call on p that can run. One that is leaving is passed by; of a serial object, waited for. */
 static vez_request_t *first_ready(const vez_object_t *p)
 {
-	vez_request_t *r = vez_room_first(&p->room_);
-	while (r && (vez__request_is_leaving(r) || !may_run(p, operation_of(r), argument_of(r))))
-		r = is_serial(p) ? NULL : vez_room_next(&p->room_, r);
+	vez_request_t *r = p->queue_;
+	while (r && (vez__is_leaving(r) || !may_run(p, operation_of(r), argument_of(r))))
+		r = is_serial(p) ? NULL : vez__queue_next(p->queue_, r);
 	return r;
 }
 
-/* A call that can run, and on what; the monitors that have been entered to look for it. */
+/* A call that can run, and on what; the objects whose cores have been entered to look for it. */
 struct found {
 	vez_request_t *oldest;
 	vez_object_t *on;
@@ -193,7 +197,7 @@ struct found {
 
 static void look_at(struct found *f, vez_object_t *p)
 {
-	vez__monitor_enter(&p->monitor_);
+	vez__lock_enter(&p->core_.word_);
 	p->entered_ = f->entered;
 	f->entered = p;
 	vez_request_t *r = first_ready(p);
@@ -203,12 +207,12 @@ static void look_at(struct found *f, vez_object_t *p)
 	}
 }
 
-/* Nobody joins while this one is inside: a room that is empty stays so. */
+/* Nobody joins while this one is inside: a queue that is empty stays so. */
 static struct found find_oldest(vez_object_t *o)
 {
 	struct found f = { NULL, NULL, NULL };
 	if (!o->domain_) {
-		if (vez_room_length(&o->room_) > 0)
+		if (is_awaited(o))
 			look_at(&f, o);
 		return f;
 	}
@@ -218,74 +222,95 @@ static struct found find_oldest(vez_object_t *o)
 	return f;
 }
 
-static void leave_monitors(vez_object_t *entered, owed_t *owed)
+/* Whether the call that was found is granted. */
+static bool take(struct found *f, struct vez__pending *pending)
 {
-	for (; entered; entered = entered->entered_)
-		vez__monitor_leave_owing(&entered->monitor_, owed);
+	struct vez__stay in;
+	bool granted = false;
+	vez__entered(&in, &f->on->core_);
+	in.pending = pending;
+	vez__settle_unless_leaving(&in, f->oldest, &granted);
+	return granted;
 }
 
-/* Runs the call of the group that has waited longest among those that can run. False: there is none. No monitor is held
+/* Runs the call of the group that has waited longest among those that can run. False: there is none. No core is held
  * while it runs: it may end others by a token or a cancel. */
-static bool serve_oldest(vez_object_t *o, owed_t *owed)
+static bool serve_oldest(vez_object_t *o, struct vez__pending *pending)
 {
 	struct found f = find_oldest(o);
-	bool granted = false;
-	if (f.oldest)
-		vez__request_take(&f.on->monitor_, f.oldest, &granted);
-	leave_monitors(f.entered, owed);
+	bool granted = f.oldest && take(&f, pending);
+	for (; f.entered; f.entered = f.entered->entered_)
+		vez__lock_exit(&f.entered->core_.word_);
 	if (granted)
 		run(f.on, operation_of(f.oldest), argument_of(f.oldest));
 	return f.oldest != NULL;
 }
 
-static void serve(vez_object_t *o, owed_t *owed)
+static void serve(vez_object_t *o, struct vez__pending *pending)
 {
-	while (serve_oldest(o, owed))
+	o->unserved_ = false;
+	while (serve_oldest(o, pending))
 		;
 }
 
 /* ---- calls ---- */
 
 /* Runs it, if it need not wait. */
-static bool run_at_once(vez_object_t *o, const vez_operation_t *op, void *arg, owed_t *owed)
+static bool run_at_once(vez_object_t *o, const vez_operation_t *op, void *arg, struct vez__pending *pending)
 {
-	bool held_back = is_serial(o) && vez_room_length(&o->room_) > 0;
+	if (VEZ__UNLIKELY(o->unserved_))
+		serve(o, pending);
+	bool held_back = is_serial(o) && is_awaited(o);
 	if (held_back || !may_run(o, op, arg))
 		return false;
 	run(o, op, arg);
-	serve(o, owed);
+	serve(o, pending);
 	return true;
 }
 
-/* It waits: ECANCELED, EINPROGRESS; or the result, of a member of a wait-for-any. */
-static int queue(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r, owed_t *owed)
+/* It waits: ECANCELED, EINPROGRESS. */
+static int join_queue(vez_object_t *o, vez_request_t *r)
 {
-	vez_monitor_t *m = &o->monitor_;
-	int rc = EINPROGRESS;
-	set_call(r, op, arg);
-	vez__monitor_enter(m);
-	if (vez__request_prepare(m, &o->room_, r, &object_ops))
-		vez__request_insert_last(r);
-	else
-		rc = ECANCELED;
-	note_awaited(o);
-	if (rc == EINPROGRESS && vez__request_must_queue(r)) {
-		vez__monitor_leave_owing(m, owed);
-		serve(o, owed);
-		vez__monitor_enter(m);
-		rc = vez__request_filed(m, r);
+	int rc = ECANCELED;
+	vez__lock_enter(&o->core_.word_);
+	if (vez__prepare(&o->core_, &object_rules, &o->queue_, r)) {
+		if (vez__is_member(r))
+			r->state_ |= VEZ__FILING;
+		vez__append(&o->core_, r);
+		rc = EINPROGRESS;
 	}
-	vez__monitor_leave_owing(m, owed);
+	note_awaited(o);
+	vez__lock_exit(&o->core_.word_);
 	return rc;
+}
+
+/* A member of a wait-for-any has joined: EINPROGRESS, or its result. */
+static int serve_member(vez_object_t *o, vez_request_t *r, struct vez__pending *pending)
+{
+	struct vez__stay in;
+	serve(o, pending);
+	vez__enter(&in, &o->core_);
+	int rc = vez__member_filed(&in, r);
+	vez__pend_all(pending, &in.own);
+	vez__lock_exit(&o->core_.word_);
+	return rc;
+}
+
+/* It waits: ECANCELED, EINPROGRESS; or the result, of a member of a wait-for-any. */
+static int queue(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r, struct vez__pending *pending)
+{
+	set_call(r, op, arg);
+	int rc = join_queue(o, r);
+	return rc == EINPROGRESS && vez__must_queue(r) ? serve_member(o, r, pending) : rc;
 }
 
 /* The first of a serial object has given up: who came later may be able to run. */
 static void serve_followers(vez_object_t *o)
 {
-	owed_t owed = nothing;
+	struct vez__pending pending = { NULL, NULL };
 	enter(o);
-	serve(o, &owed);
-	leave(o, &owed);
+	serve(o, &pending);
+	leave(o, &pending);
 }
 
 static bool is_operation(const vez_operation_t *op)
@@ -297,24 +322,24 @@ int vez_object_call_until(vez_object_t *o, const vez_operation_t *op, void *arg,
 			  vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	owed_t owed = nothing;
+	struct vez__pending pending = { NULL, NULL };
 	bool serial = is_serial(o);
 	int rc = 0;
 	if (!is_operation(op))
 		return EINVAL;
 	if (inside)
 		return EDEADLK;
-	if (cancel && vez_cancel_fired(cancel))
+	if (vez__is_fired(cancel))
 		return ECANCELED;
 	enter(o);
-	if (!run_at_once(o, op, arg, &owed)) {
-		vez__request_mine(&r, 0, cancel);
-		rc = vez__deadline_passed(deadline) ? ETIMEDOUT : queue(o, op, arg, &r, &owed);
+	if (!run_at_once(o, op, arg, &pending)) {
+		vez__request_init_local(&r, 0, cancel);
+		rc = vez__deadline_passed(deadline) ? ETIMEDOUT : queue(o, op, arg, &r, &pending);
 	}
-	leave(o, &owed);
+	leave(o, &pending);
 	if (rc != EINPROGRESS)
 		return rc;
-	rc = vez__request_await(&r, deadline);
+	rc = vez__await(&r, deadline);
 	if (rc != 0 && serial)
 		serve_followers(o);
 	return rc;
@@ -333,12 +358,12 @@ int vez_object_try_call(vez_object_t *o, const vez_operation_t *op, void *arg)
 
 static int file(vez_object_t *o, const vez_operation_t *op, void *arg, vez_request_t *r)
 {
-	owed_t owed = nothing;
+	struct vez__pending pending = { NULL, NULL };
 	int rc = 0;
 	enter(o);
-	if (vez__request_must_queue(r) || !run_at_once(o, op, arg, &owed))
-		rc = vez__async_waits(r) ? queue(o, op, arg, r, &owed) : ETIMEDOUT;
-	leave(o, &owed);
+	if (vez__must_queue(r) || !run_at_once(o, op, arg, &pending))
+		rc = vez__async_waits(r) ? queue(o, op, arg, r, &pending) : ETIMEDOUT;
+	leave(o, &pending);
 	return rc;
 }
 
@@ -356,7 +381,7 @@ int vez_object_call_async(vez_object_t *o, const vez_operation_t *op, void *arg,
 
 size_t vez_object_waiters(const vez_object_t *o)
 {
-	return vez_room_length(&o->room_);
+	return vez__load(&o->core_.length_, relaxed);
 }
 
 /* ---- an object's life ---- */
@@ -386,21 +411,21 @@ static void forget_rules(rule_t **rules, const vez_synchronizer_t *of)
 
 int vez_object_destroy(vez_object_t *o)
 {
+	struct vez__pending pending = { NULL, NULL };
+	struct vez__stay in;
 	if (inside)
 		return EDEADLK;
 	enter(o);
-	int rc = o->related_ > 0 || vez_room_length(&o->room_) > 0 ? EBUSY : 0;
+	int rc = o->related_ > 0 || is_awaited(o) ? EBUSY : 0;
 	if (rc == 0) {
 		forget_rules(&o->constraints_, NULL);
 		forget_rules(&o->triggers_, NULL);
 	}
-	leave(o, &nothing);
+	leave(o, &pending);
 	if (rc != 0)
 		return rc;
-	vez__enter_holding(&o->monitor_);
-	rc = vez__monitor_retire(&o->monitor_, NULL, false);
-	vez__let_go();
-	return rc;
+	vez__enter(&in, &o->core_);
+	return vez__retire(&in, NULL, false);
 }
 
 /* ---- rules ---- */
@@ -425,6 +450,7 @@ static bool relates(const vez_synchronizer_t *s, const vez_object_t *o)
 static int add(rule_t **rules, rule_t *rule, bool has_function, vez_synchronizer_t *s, vez_object_t *o,
 	       const vez_operation_t *op, void *arg)
 {
+	struct vez__pending pending = { NULL, NULL };
 	int rc = inside ? EDEADLK : 0;
 	if (!has_function || (s && !relates(s, o)))
 		rc = EINVAL;
@@ -437,7 +463,7 @@ static int add(rule_t **rules, rule_t *rule, bool has_function, vez_synchronizer
 		return rc;
 	enter(o);
 	append(rules, rule);
-	leave(o, &nothing);
+	leave(o, &pending);
 	return 0;
 }
 
@@ -479,24 +505,25 @@ static void take_off(rule_t **rules, rule_t *rule)
 int vez_constraint_remove(vez_constraint_t *c)
 {
 	vez_object_t *o = c->rule_.object_;
-	owed_t owed = nothing;
+	struct vez__pending pending = { NULL, NULL };
 	if (!o || inside)
 		return o ? EDEADLK : EINVAL;
 	enter(o);
 	take_off(&o->constraints_, &c->rule_);
-	serve(o, &owed);
-	leave(o, &owed);
+	serve(o, &pending);
+	leave(o, &pending);
 	return 0;
 }
 
 int vez_trigger_remove(vez_trigger_t *t)
 {
 	vez_object_t *o = t->rule_.object_;
+	struct vez__pending pending = { NULL, NULL };
 	if (!o || inside)
 		return o ? EDEADLK : EINVAL;
 	enter(o);
 	take_off(&o->triggers_, &t->rule_);
-	leave(o, &nothing);
+	leave(o, &pending);
 	return 0;
 }
 
@@ -552,7 +579,7 @@ static void move_in(vez_synchronizer_t *domain, vez_object_t *o)
 	o->domain_ = domain;
 	cds_list_add_tail(list(o->place_), list(domain->members_));
 	o->awaited_ = false;
-	if (vez_room_length(&o->room_) > 0)
+	if (is_awaited(o))
 		note_awaited(o);
 }
 
@@ -637,29 +664,47 @@ static void forget_rules_of(const vez_synchronizer_t *s)
 	}
 }
 
+/* With the gates, which are left: the objects are served anew. */
+static void leave_gates_unserved(vez_object_t *gates)
+{
+	for (vez_object_t *o = gates; o; o = o->gated_ != o ? o->gated_ : NULL)
+		o->unserved_ = true;
+	leave_gates(gates);
+}
+
+/* Nothing relates o by one synchronizer any more: until now it could not be destroyed. */
+static void release(vez_object_t *o)
+{
+	struct vez__pending pending = { NULL, NULL };
+	enter(o);
+	serve(o, &pending);
+	o->related_--;
+	leave(o, &pending);
+}
+
 int vez_synchronizer_destroy(vez_synchronizer_t *s)
 {
-	owed_t owed = nothing;
 	if (inside)
 		return EDEADLK;
 	vez__hold();
 	vez__lock_enter(&relating);
 	vez_object_t *gates = take_gates(s);
 	forget_rules_of(s);
-	inside = true;
-	serve(s->objects_[0], &owed);
-	inside = false;
 	part(s);
-	for (size_t i = 0; i < s->count_; i++)
-		s->objects_[i]->related_--;
-	leave_gates(gates);
+	leave_gates_unserved(gates);
 	vez__lock_exit(&relating);
-	vez__pay(&owed);
 	vez__let_go();
+	for (size_t i = 0; i < s->count_; i++)
+		release(s->objects_[i]);
 	return 0;
 }
 
-void vez__constraint_forget(void)
+static void in_child(void)
 {
 	relating = 0;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
 }

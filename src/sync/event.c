@@ -3,24 +3,24 @@
  * The event: a flag that lets through all who wait until it is reset, or one for each set.
  *
  * State
- *  monitor_.word_
+ *  core_.word_
  *	bits 0-1    the lock   futex/lock.h
  *	bit 2       AUTO       constant
  *	bit 3       SET        manual: open; AUTO: one set is kept. Set by set, cleared by reset and by the wait that
  *	                       takes it
  *	bit 4       CHOSEN     AUTO: a wait-for-any was queued here. Set inside, never cleared
  *	bits 32-63  undecided  requests that wait and that no set has let through. A request counts itself inside; a
- *	                       set, from anywhere, takes off those that it lets through; who gives up takes
- *	                       itself off inside
- *  room_  the requests, oldest first. The first (length - undecided) of them have been let through: whoever is inside
+ *	                       set, from anywhere, takes off those that it lets through; one that gives up
+ *	                       takes itself off inside
+ *  queue_  the requests, oldest first. The first (length - undecided) of them have been let through: whoever is inside
  *         settles them before it leaves.
  * Invariants
  *  V1 a set decides by its one exchange: it takes requests off the count, or sets SET. What it takes off is never put
  *     back, so a later reset, give-up or newcomer cannot undo it.
- *  V2 let through are always the oldest: the room is FIFO, and only a request that is not among those let through
- *     gives up. But what was let through may be lost (select.c): then the set is carried out for the next, or kept, by
- *     who is inside; so where that can be (CHOSEN), a reset comes after who is inside.
- *  V3 while nobody is inside: the room holds as many as are undecided, and SET implies that there are none. Who leaves
+ *  V2 let through are always the oldest: the queue is FIFO, and only a request that is not among those let through
+ *     gives up. But what was let through may have lost (engine/winner.c): then the set is carried out for the next,
+ *     or kept, by the thread inside; so where that can be (CHOSEN), a reset comes after that thread.
+ *  V3 while nobody is inside: as many are queued as are undecided, and SET implies that there are none. The leaver
  *     made it so, by the word that its leaving exchange expects; a set that finds undecided requests enters or finds
  *     somebody inside.
  *  V4 only the one inside adds to the count, so nobody can put the word back to what the leaver expects.
@@ -34,17 +34,16 @@
  *  set (not busy) enters by its own exchange, which acquires what the last leaver left.
  * Progress and fairness
  *  Set is lock-free and waits for nobody. AUTO: first come, first served. Manual: all are released by one leaver, and
- *  sleep as a cohort, woken by one system call.
- * Lifetime: see V5 and monitor.c. A set's last touch is its exchange, or the leaving one.
+ *  sleep on a shared word, woken by one system call.
+ * Lifetime: see V5 and engine/core.c. A set's last touch is its exchange, or the leaving one.
  * Sources: Dijkstra (1968); Reed and Kanodia, "Synchronization with Eventcounts and Sequencers" (1979); the count of
- *  those who are owed a turn, kept in the word: execution delegation applied to the monitor itself (sem.c).
+ *  those who are owed a turn, kept in the word: execution delegation applied to the lock itself (sem.c).
  */
 #include "vez/event.h"
 
-#include <errno.h>
 #include <string.h>
 
-#include "engine.h"
+#include "../engine/filing.h"
 
 #define AUTO UINT64_C(4)
 #define SET UINT64_C(8)
@@ -56,9 +55,9 @@ static uint64_t undecided_in(uint64_t word)
 	return word >> 32;
 }
 
-static vez_event_t *event_of(vez_monitor_t *m)
+static vez_event_t *event_of(const struct vez__stay *in)
 {
-	return (vez_event_t *)((char *)m - offsetof(vez_event_t, monitor_));
+	return (vez_event_t *)in->core;
 }
 
 /* The word when a set is carried out on it. */
@@ -77,139 +76,136 @@ static uint64_t with_held_set(uint64_t word)
 
 /* ---- inside ---- */
 
-/* Carries out a set for the first. Where that is lost, AUTO, the set is carried out anew, as if it had not
+/* Carries out a set for the first. Where that has lost, AUTO, the set is carried out anew, as if it had not
  * been there. */
-static void let_first_through(vez_event_t *e)
+static void let_first_through(struct vez__stay *in)
 {
-	uint64_t seen = vez__load(&e->monitor_.word_, relaxed);
-	if (vez_monitor_settle(&e->monitor_, vez_room_first(&e->room_), 0) || !(seen & AUTO))
+	uint64_t seen = vez__word_of(in);
+	if (vez__settle(in, event_of(in)->queue_, 0) || !(seen & AUTO))
 		return;
-	while (!vez__cas(&e->monitor_.word_, &seen, with_set(seen), acq_rel))
-		;
+	while (!vez__change(in, seen, with_set(seen)))
+		seen = vez__word_of(in);
 }
 
-static bool serve(vez_monitor_t *m, uint64_t seen)
+static bool serve(struct vez__stay *in, uint64_t seen)
 {
-	vez_event_t *e = event_of(m);
 	if ((seen & SET) && undecided_in(seen) > 0) {
-		vez__cas(&m->word_, &seen, with_held_set(seen), acq_rel);
+		vez__change(in, seen, with_held_set(seen));
 		return true;
 	}
-	uint64_t let_through = vez_room_length(&e->room_) - undecided_in(seen);
+	uint64_t let_through = in->core->length_ - undecided_in(seen);
 	for (uint64_t n = let_through; n > 0; n--)
-		let_first_through(e);
+		let_first_through(in);
 	return let_through > 0;
 }
 
 /* r leaves. */
-static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
+static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
 	(void)r;
-	return vez__cas(&m->word_, &seen, seen - ONE, acq_rel);
+	return vez__change(in, seen, seen - ONE);
 }
 
-static const struct vez__ops event_ops = { .type = VEZ__EVENT, .serve = serve, .take_back = take_back };
-
-/* ---- wait ---- */
-
 /* Goes through if the event is set, and nobody is inside or that is all the same. */
-static inline bool take(vez_event_t *e, uint64_t barring)
+static inline bool try_take(struct vez__core *c, uint64_t barring)
 {
-	uint64_t seen = vez__load(&e->monitor_.word_, acquire);
+	uint64_t seen = vez__load(&c->word_, acquire);
 	while ((seen & SET) && !(seen & barring))
-		if (!(seen & AUTO) || vez__cas(&e->monitor_.word_, &seen, seen & ~SET, acquire))
+		if (!(seen & AUTO) || vez__cas(&c->word_, &seen, seen & ~SET, acquire))
 			return true;
 	return false;
 }
 
-static bool is_auto(const vez_event_t *e)
+static bool fast(struct vez__core *c, vez_request_t *r)
 {
-	return vez__load(&e->monitor_.word_, relaxed) & AUTO;
+	(void)r;
+	return try_take(c, VEZ__LOCKED);
 }
 
-/* 0 or ECANCELED; EINPROGRESS: r is queued. */
-static VEZ__COLD int file(vez_event_t *e, vez_request_t *r)
+static int attempt(struct vez__core *c, vez_request_t *r)
 {
-	if (!is_auto(e))
-		vez__request_in_cohort(&e->monitor_, r);
-	vez__monitor_enter(&e->monitor_);
-	int rc = EINPROGRESS;
-	if (!vez__request_must_queue(r) && take(e, 0))
-		rc = 0;
-	else if (!vez__request_prepare(&e->monitor_, &e->room_, r, &event_ops))
-		rc = ECANCELED;
-	if (rc == EINPROGRESS) {
-		if (vez__request_must_queue(r) && is_auto(e))
-			vez__fetch_or(&e->monitor_.word_, CHOSEN, relaxed);
-		vez__fetch_add(&e->monitor_.word_, ONE, relaxed);
-		vez__request_insert(r);
-		rc = vez__request_filed(&e->monitor_, r);
-	}
-	vez__monitor_leave(&e->monitor_, &event_ops);
-	return rc;
+	(void)r;
+	return try_take(c, 0) ? 0 : EBUSY;
 }
 
-static int attempt(vez_event_t *e)
+static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	return take(e, 0) ? 0 : EBUSY;
+	(void)seen;
+	return !vez__must_queue(r) && try_take(in->core, 0) ? 0 : EBUSY;
 }
+
+static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
+{
+	uint64_t chosen = vez__must_queue(r) && (seen & AUTO) ? CHOSEN : 0;
+	return vez__change(in, seen, (seen | chosen) + ONE);
+}
+
+static const struct vez__rules auto_rules = {
+	.type = VEZ__EVENT, .queue = offsetof(vez_event_t, queue_), .fast = fast, .attempt = attempt, .take = take,
+	.mark = mark, .serve = serve, .roll_back = roll_back,
+};
+
+/* Those who wait for a manual one go on together. */
+static const struct vez__rules manual_rules = {
+	.type = VEZ__EVENT, .queue = offsetof(vez_event_t, queue_), .shared = offsetof(vez_event_t, shared_), .fast = fast,
+	.attempt = attempt, .take = take, .mark = mark, .serve = serve, .roll_back = roll_back,
+};
+
+static const struct vez__rules *rules_of(const vez_event_t *e)
+{
+	return vez__load(&e->core_.word_, relaxed) & AUTO ? &auto_rules : &manual_rules;
+}
+
+/* ---- wait ---- */
 
 static VEZ__COLD int wait_slow(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	vez_request_t r;
-	if (vez__deadline_passed(deadline))
-		return vez__no_time_left(attempt(e));
-	vez__request_mine(&r, 0, cancel);
-	int rc = file(e, &r);
-	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
+	return vez__wait(&e->core_, rules_of(e), &(vez_request_t){ .cancel_ = cancel }, deadline);
 }
 
 int vez_event_wait(vez_event_t *e)
 {
-	return VEZ__LIKELY(take(e, VEZ__LOCKED)) ? 0 : wait_slow(e, VEZ_FOREVER, NULL);
+	return VEZ__LIKELY(try_take(&e->core_, VEZ__LOCKED)) ? 0 : wait_slow(e, VEZ_FOREVER, NULL);
 }
 
 int vez_event_wait_until(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (cancel && vez_cancel_fired(cancel))
+	if (vez__is_fired(cancel))
 		return ECANCELED;
-	return VEZ__LIKELY(take(e, VEZ__LOCKED)) ? 0 : wait_slow(e, deadline, cancel);
+	return VEZ__LIKELY(try_take(&e->core_, VEZ__LOCKED)) ? 0 : wait_slow(e, deadline, cancel);
 }
 
 int vez_event_wait_async(vez_event_t *e, vez_request_t *r)
 {
-	int rc = vez__async_begin(r);
-	if (rc == 0 && (vez__request_must_queue(r) || !take(e, VEZ__LOCKED)))
-		rc = vez__async_waits(r) ? file(e, r) : vez__no_time_left(attempt(e));
-	return vez__async_end(r, rc);
+	return vez__file_async(&e->core_, rules_of(e), r);
 }
 
 /* ---- set and the rest ---- */
 
 int vez_event_set(vez_event_t *e)
 {
-	uint64_t seen = vez__load(&e->monitor_.word_, relaxed);
+	uint64_t seen = vez__load(&e->core_.word_, relaxed);
 	uint64_t enters;
 	do
 		enters = undecided_in(seen) > 0 && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
-	while (!vez__cas(&e->monitor_.word_, &seen, with_set(seen) | enters, acq_rel));
+	while (!vez__cas(&e->core_.word_, &seen, with_set(seen) | enters, acq_rel));
 	if (enters)
-		vez__monitor_leave(&e->monitor_, &event_ops);
+		vez__leave_entered(&e->core_, &auto_rules);
 	return 0;
 }
 
 static VEZ__COLD void reset_inside(vez_event_t *e)
 {
-	vez__monitor_enter(&e->monitor_);
-	while (serve(&e->monitor_, vez__load(&e->monitor_.word_, relaxed)))
-		;
-	vez__fetch_and(&e->monitor_.word_, ~SET, acquire);
-	vez__monitor_leave(&e->monitor_, &event_ops);
+	struct vez__stay in;
+	vez__enter(&in, &e->core_);
+	vez__serve_all(&in, &auto_rules);
+	vez__fetch_and(&e->core_.word_, ~SET, acquire);
+	vez__leave(&in, &auto_rules);
 }
 
 int vez_event_reset(vez_event_t *e)
 {
-	uint64_t before = vez__fetch_and(&e->monitor_.word_, ~SET, acquire);
+	uint64_t before = vez__fetch_and(&e->core_.word_, ~SET, acquire);
 	if (VEZ__UNLIKELY((before & CHOSEN) && (before & VEZ__LOCKED)))
 		reset_inside(e);
 	return 0;
@@ -217,12 +213,12 @@ int vez_event_reset(vez_event_t *e)
 
 bool vez_event_is_set(const vez_event_t *e)
 {
-	return vez__load(&e->monitor_.word_, acquire) & SET;
+	return vez__load(&e->core_.word_, acquire) & SET;
 }
 
 size_t vez_event_waiters(const vez_event_t *e)
 {
-	return (size_t)undecided_in(vez__load(&e->monitor_.word_, acquire));
+	return (size_t)undecided_in(vez__load(&e->core_.word_, acquire));
 }
 
 int vez_event_init(vez_event_t *e, unsigned flags)
@@ -230,14 +226,11 @@ int vez_event_init(vez_event_t *e, unsigned flags)
 	if (flags & ~VEZ_AUTO_RESET)
 		return EINVAL;
 	memset(e, 0, sizeof *e);
-	e->monitor_.word_ = flags & VEZ_AUTO_RESET ? AUTO : 0;
+	e->core_.word_ = flags & VEZ_AUTO_RESET ? AUTO : 0;
 	return 0;
 }
 
 int vez_event_destroy(vez_event_t *e)
 {
-	vez__monitor_enter(&e->monitor_);
-	while (serve(&e->monitor_, vez__load(&e->monitor_.word_, relaxed)))
-		;
-	return vez__monitor_retire(&e->monitor_, &event_ops, false);
+	return vez__destroy(&e->core_, &auto_rules, 0);
 }

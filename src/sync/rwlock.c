@@ -3,7 +3,7 @@
  * The readers-writer lock: Hoare's alternation, order of arrival, or readers first; nested upgrades.
  *
  * State
- *  monitor_.word_
+ *  core_.word_
  *	bits 0-1    the lock     futex/lock.h
  *	bit 2       IN_ORDER     VEZ_RW_FIFO; constant
  *	bit 3       READERS_1ST  VEZ_RW_READERS; constant
@@ -17,26 +17,27 @@
  *	bit 60      NOTED        inspection knows who is WRITING or UPGRADED. Set by that, cleared with those
  *	bit 62      WRITING      somebody holds it for writing. Anybody
  *	bit 63      UPGRADED     one of the read holds is upgraded. Anybody
- *  readers_, writers_, upgraders_, returning_  the requests behind these bits, in order of arrival; inside
+ *  readers_, writers_, upgraders_  the requests behind these bits, in order of arrival; those that are RETURNING are the
+ *                 first of the upgraders. Inside
  *  free_          the word when nobody holds it and nobody waits; constant
  *  tickets_       numbers the requests: a request's value is its ticket, which is its place among all kinds; inside
  * Invariants
  *  W1 WRITING excludes holds and UPGRADED. While UPGRADED, every other hold belongs to a thread that waits, in
  *     upgraders_ or to return: one becomes upgraded only while holds = upgraders, or as the only hold.
  *  W2 while nobody is inside nothing is due: no PASS; unless WRITING or UPGRADED, no RETURNING, not holds = upgraders >
- *     0, no WRITERS where holds = 0, and no reader that may enter by policy. Who leaves made it so, by the word that
- *     its leaving exchange expects; who makes something due enters by the same exchange, or finds somebody inside.
+ *     0, no WRITERS where holds = 0, and no reader that may enter by policy. The leaver made it so, by the word that
+ *     its leaving exchange expects; whoever makes something due enters by the same exchange, or finds somebody inside.
  *  W3 a request is queued by the exchange that marks it in the word, and that exchange expects a word in which nothing
  *     was due. So PASS is for those who were queued when the writer left, and for no one who came later.
  *  W4 what is due and not yet carried out belongs to whom it is due: no verdict lets a newcomer take it. Free with
  *     WRITERS waits for PASS or for the writer; holds = upgraders > 0 keeps everybody out; PASS keeps upgraders out.
  *  W5 an upgrader that gave up is counted in holds and no more in upgraders: once nobody is upgraded, nobody will be
  *     before its call has returned.
- *  W6 blocking calls enter only when nobody is inside, or inside: who lets them go has left. try_ calls need not wait
+ *  W6 blocking calls take a hold only when nobody is inside, or inside: whoever lets them go has left. try_ calls need not wait
  *     for that; vez_rwlock_destroy does.
  * Ordering
  *  Every exchange that gives up a hold releases (vez_rwlock_rdunlock, vez_rwlock_wrunlock, give_back), every one that
- *  takes one acquires (the fast paths, attempt, attempt_inside), and all changes are read-modify-write, so they form
+ *  takes one acquires (the fast paths, attempt, take), and all changes are read-modify-write, so they form
  *  one release sequence: who enters sees what came before every hold that was given up before.
  *  give_back (busy) -> serve: the one inside grants by acq_rel, and publishes to the waiter (word.c).
  *  give_back (undo) pairs with the acquiring load in read_on.
@@ -48,7 +49,7 @@
  * Races considered (each a scenario of the explorer, or a test)
  *  give-up x grant: both inside; giving up serves first by the word from which it then takes the request out, so a hold
  *   that was left in the word before is granted, and the give-up finds itself settled.
- *  give-up x who was held back: leaving serves: the last writer's departure admits the readers, the last
+ *  give-up x those it held back: leaving serves: the last writer's departure admits the readers, the last
  *   upgrader's too.
  *  unlock x joining: the joining exchange fails, what the unlock left is served first, and then it queues; it is served
  *   by its own leaving if it could have entered.
@@ -56,16 +57,15 @@
  *  undo x upgrader that gives up: it sees UPGRADED gone, or its RETURNING is seen by the undo.
  *  undo x upgrading again at once: PASS goes first, so the readers that the undo admitted are inside before.
  *  unlock x destroy: the unlocking exchange is the last touch, or the leaving one, for which destroy waits.
- * Lifetime: see W6 and monitor.c.
+ * Lifetime: see W6 and engine/core.c.
  * Sources: Courtois, Heymans, Parnas (1971); Hoare, "Monitors" (1974); the phase as a bit beside the counts: ticket and
  *  phase-fair locks (Brandenburg, Anderson 2010); delegation: C. Martins (2009).
  */
 #include "vez/rwlock.h"
 
-#include <errno.h>
 #include <string.h>
 
-#include "engine.h"
+#include "../engine/filing.h"
 
 #define IN_ORDER UINT64_C(0x04)
 #define READERS_1ST UINT64_C(0x08)
@@ -95,28 +95,27 @@ static uint64_t upgraders_in(uint64_t word)
 	return (word & UPGRADERS) / UPGRADER;
 }
 
-static vez_rwlock_t *lock_of(vez_monitor_t *m)
+static vez_rwlock_t *lock_of(const struct vez__stay *in)
 {
-	return (vez_rwlock_t *)((char *)m - offsetof(vez_rwlock_t, monitor_));
+	return (vez_rwlock_t *)in->core;
 }
 
 /* ---- inside ---- */
 
-static uint64_t first_ticket(const vez_room_t *room)
+static uint64_t ticket_of(const vez_request_t *first)
 {
-	const vez_request_t *first = vez_room_first(room);
 	return first ? first->value_ : UINT64_MAX;
 }
 
 /* How many queued readers came before the first writer and the first upgrader. */
 static size_t readers_in_order(const vez_rwlock_t *l)
 {
-	uint64_t writer = first_ticket(&l->writers_);
-	uint64_t upgrader = first_ticket(&l->upgraders_);
+	uint64_t writer = ticket_of(l->writers_);
+	uint64_t upgrader = ticket_of(l->upgraders_);
 	uint64_t bound = writer < upgrader ? writer : upgrader;
 	size_t count = 0;
-	const vez_request_t *r = vez_room_first(&l->readers_);
-	for (; r && r->value_ < bound; r = vez_room_next(&l->readers_, r))
+	const vez_request_t *r = l->readers_;
+	for (; r && r->value_ < bound; r = vez__queue_next(l->readers_, r))
 		count++;
 	return count;
 }
@@ -129,48 +128,54 @@ static size_t readers_due(const vez_rwlock_t *l, uint64_t seen)
 	if (seen & IN_ORDER)
 		return readers_in_order(l);
 	bool held_back = (seen & UPGRADERS) || ((seen & WRITERS) && !(seen & READERS_1ST));
-	return held_back && !(seen & PASS) ? 0 : vez_room_length(&l->readers_);
+	return held_back && !(seen & PASS) ? 0 : l->readers_length_;
 }
 
 /* Admits the first count queued readers; those for whom there is no room are told so. */
-static void admit(vez_rwlock_t *l, uint64_t seen, size_t count)
+static void admit(struct vez__stay *in, uint64_t seen, size_t count)
 {
-	if (!vez__room_claim(&l->monitor_, seen, &l->readers_, count))
+	vez_rwlock_t *l = lock_of(in);
+	if (!vez__win_all(in, seen, &l->readers_, count))
 		return;
 	size_t room = VEZ_RWLOCK_MAX_READERS - holds_in(seen);
 	size_t admitted = count < room ? count : room;
 	uint64_t next = (seen & ~PASS) + admitted * HOLD;
-	if (count == vez_room_length(&l->readers_))
+	if (count == l->readers_length_)
 		next &= ~READERS;
-	if (!vez__cas(&l->monitor_.word_, &seen, next, acq_rel))
+	if (!vez__change(in, seen, next))
 		return;
 	for (size_t i = 0; i < count; i++)
-		vez_monitor_settle(&l->monitor_, vez_room_first(&l->readers_), i < admitted ? 0 : EOVERFLOW);
+		vez__settle(in, l->readers_, i < admitted ? 0 : EOVERFLOW);
 }
 
-static void let_first_upgrade(vez_rwlock_t *l, uint64_t seen)
+static void let_first_upgrade(struct vez__stay *in, uint64_t seen)
 {
-	if (vez__cas(&l->monitor_.word_, &seen, (seen | UPGRADED) - UPGRADER, acq_rel))
-		vez_monitor_settle(&l->monitor_, vez_room_first(&l->upgraders_), 0);
+	if (vez__change(in, seen, (seen | UPGRADED) - UPGRADER))
+		vez__settle(in, lock_of(in)->upgraders_, 0);
 }
 
-static void let_first_write(vez_rwlock_t *l, uint64_t seen)
+static void let_first_write(struct vez__stay *in, uint64_t seen)
 {
-	if (!vez__room_claim(&l->monitor_, seen, &l->writers_, 1))
+	vez_request_t *first = lock_of(in)->writers_;
+	if (!vez__win_all(in, seen, &lock_of(in)->writers_, 1))
 		return;
 	uint64_t next = seen | WRITING;
-	if (vez_room_length(&l->writers_) == 1)
+	if (!vez__queue_next(first, first))
 		next &= ~WRITERS;
-	if (vez__cas(&l->monitor_.word_, &seen, next, acq_rel))
-		vez_monitor_settle(&l->monitor_, vez_room_first(&l->writers_), 0);
+	if (vez__change(in, seen, next))
+		vez__settle(in, first, 0);
 }
 
-static void let_all_return(vez_rwlock_t *l, uint64_t seen)
+/* Those that are returning come before the others. */
+#define RETURNS (-1)
+
+static void let_all_return(struct vez__stay *in, uint64_t seen)
 {
-	if (!vez__cas(&l->monitor_.word_, &seen, seen & ~RETURNING, acq_rel))
+	vez_request_t *const *upgraders = &lock_of(in)->upgraders_;
+	if (!vez__change(in, seen, seen & ~RETURNING))
 		return;
-	for (vez_request_t *r; (r = vez_room_first(&l->returning_));)
-		vez_monitor_settle(&l->monitor_, r, 0);
+	while (*upgraders && (*upgraders)->key_ == RETURNS)
+		vez__settle(in, *upgraders, 0);
 }
 
 /* Whether something may be due, as far as the word tells; READERS count only with PASS. */
@@ -182,40 +187,21 @@ static bool is_due(uint64_t word)
 	return (word & (PASS | RETURNING)) || (last && (word & (WRITERS | UPGRADERS)));
 }
 
-static bool serve(vez_monitor_t *m, uint64_t seen)
+static bool serve(struct vez__stay *in, uint64_t seen)
 {
-	vez_rwlock_t *l = lock_of(m);
-	size_t readers = seen & EXCLUSIVE ? 0 : readers_due(l, seen);
+	size_t readers = seen & EXCLUSIVE ? 0 : readers_due(lock_of(in), seen);
 	if (readers == 0 && !is_due(seen))
 		return false;
 	if (seen & RETURNING)
-		let_all_return(l, seen);
+		let_all_return(in, seen);
 	else if (readers > 0 || (seen & PASS))
-		admit(l, seen, readers);
+		admit(in, seen, readers);
 	else if (seen & UPGRADERS)
-		let_first_upgrade(l, seen);
+		let_first_upgrade(in, seen);
 	else
-		let_first_write(l, seen);
+		let_first_write(in, seen);
 	return true;
 }
-
-/* The word without r, which is queued. */
-static uint64_t without(const vez_rwlock_t *l, uint64_t word, const vez_request_t *r)
-{
-	if (r->room_ == &l->upgraders_)
-		return word - UPGRADER;
-	if (vez_room_length(r->room_) > 1)
-		return word;
-	return word & ~(r->room_ == &l->readers_ ? READERS : WRITERS);
-}
-
-/* r leaves as it came. */
-static bool take_back(vez_monitor_t *m, uint64_t seen, vez_request_t *r)
-{
-	return vez__cas(&m->word_, &seen, without(lock_of(m), seen, r), acq_rel);
-}
-
-static const struct vez__ops rwlock_ops = { .type = VEZ__RWLOCK, .serve = serve, .take_back = take_back };
 
 /* ---- what a newcomer finds: 0, it may enter; EBUSY, it waits; or an error ---- */
 
@@ -244,107 +230,67 @@ static int may_upgrade(uint64_t seen)
 	return seen & PASS ? EAGAIN : 0;
 }
 
-/* One way to enter. */
-struct way {
-	int (*verdict)(uint64_t seen);
-	uint64_t takes; /* what who enters adds to the word */
-	uint64_t mark;  /* what who queues sets in the word, or adds to it */
-	bool counted;
-	size_t room;
-};
-
-static const struct way reading = { may_read, HOLD, READERS, false, offsetof(vez_rwlock_t, readers_) };
-static const struct way writing = { may_write, WRITING, WRITERS, false, offsetof(vez_rwlock_t, writers_) };
-static const struct way upgrading = { may_upgrade, UPGRADED, UPGRADER, true, offsetof(vez_rwlock_t, upgraders_) };
-
-/* Inside: serves those who wait, then enters if it may and need not queue. */
-static int attempt_inside(vez_rwlock_t *l, const struct way *way, bool queues)
-{
-	for (;;) {
-		uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
-		if (serve(&l->monitor_, seen))
-			continue;
-		int rc = way->verdict(seen);
-		if (rc == 0 && queues)
-			return EBUSY;
-		if (rc != 0 || vez__cas(&l->monitor_.word_, &seen, seen + way->takes, acquire))
-			return rc;
-	}
-}
-
-/* Inside: queues r by a word in which nothing is due (W3). */
-static void join(vez_rwlock_t *l, const struct way *way, vez_request_t *r)
-{
-	uint64_t seen, next;
-	do {
-		seen = vez__load(&l->monitor_.word_, relaxed);
-		next = way->counted ? seen + way->mark : seen | way->mark;
-	} while (serve(&l->monitor_, seen) || !vez__cas(&l->monitor_.word_, &seen, next, acq_rel));
-	r->value_ = ++l->tickets_;
-	vez__request_insert(r);
-}
-
 /* ---- entering ---- */
 
-/* Readers enter together, but where a writer may stand between them. */
-static bool together(const vez_rwlock_t *l, const struct way *way)
+/* One way to enter: what an entry adds to the word, and what a queued request sets in it, or adds to it; and the rules of
+ * its queue, which come first. */
+struct way {
+	struct vez__rules rules;
+	int (*verdict)(uint64_t seen);
+	uint64_t takes;
+	uint64_t mark;
+	bool counted;
+};
+
+static const struct way *way_of(const struct vez__rules *rules)
 {
-	return way == &reading && !(vez__load(&l->monitor_.word_, relaxed) & IN_ORDER);
+	return (const struct way *)rules;
 }
 
-/* EINPROGRESS: r is queued; or what it came to. */
-static VEZ__COLD int file(vez_rwlock_t *l, const struct way *way, vez_request_t *r)
+/* r leaves as it came. */
+static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	vez_room_t *room = (vez_room_t *)((char *)l + way->room);
-	if (together(l, way))
-		vez__request_in_cohort(&l->monitor_, r);
-	vez__monitor_enter(&l->monitor_);
-	int rc = attempt_inside(l, way, vez__request_must_queue(r));
-	if (rc == EBUSY && !vez__request_prepare(&l->monitor_, room, r, &rwlock_ops))
-		rc = ECANCELED;
-	if (rc == EBUSY) {
-		join(l, way, r);
-		rc = vez__request_filed(&l->monitor_, r);
-	}
-	vez__monitor_leave(&l->monitor_, &rwlock_ops);
+	const struct way *way = way_of(vez__rules_of(r));
+	bool last = !vez__queue_next(r, r);
+	return vez__change(in, seen, way->counted ? seen - way->mark : last ? seen & ~way->mark : seen);
+}
+
+static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
+{
+	const struct way *way = way_of(vez__rules_of(r));
+	int rc = way->verdict(seen);
+	if (rc == 0 && vez__must_queue(r))
+		return EBUSY;
+	if (rc == 0)
+		return vez__change(in, seen, seen + way->takes) ? 0 : EAGAIN;
 	return rc;
 }
 
-static VEZ__COLD int enter_waiting(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline,
-				   vez_cancel_t *cancel)
+/* Inside: r is marked by a word in which nothing is due (W3). */
+static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	vez_request_t r;
-	vez__request_mine(&r, 0, cancel);
-	int rc = file(l, way, &r);
-	return rc == EINPROGRESS ? vez__request_await(&r, deadline) : rc;
+	const struct way *way = way_of(vez__rules_of(r));
+	if (!vez__change(in, seen, way->counted ? seen + way->mark : seen | way->mark))
+		return false;
+	r->value_ = ++lock_of(in)->tickets_;
+	return true;
 }
 
 /* One attempt without waiting, by the word alone. */
-static int attempt(vez_rwlock_t *l, const struct way *way)
+static int enter_at_once(vez_rwlock_t *l, const struct way *way)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
+	uint64_t seen = vez__load(&l->core_.word_, relaxed);
 	int rc;
 	do
 		rc = way->verdict(seen);
-	while (rc == 0 && !vez__cas(&l->monitor_.word_, &seen, seen + way->takes, acquire));
+	while (rc == 0 && !vez__cas(&l->core_.word_, &seen, seen + way->takes, acquire));
 	return rc;
 }
 
-static VEZ__COLD int enter_slow(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline, vez_cancel_t *cancel)
+static int attempt(struct vez__core *c, vez_request_t *r)
 {
-	if (cancel && vez_cancel_fired(cancel))
-		return ECANCELED;
-	if (!vez__deadline_passed(deadline))
-		return enter_waiting(l, way, deadline, cancel);
-	return vez__no_time_left(attempt(l, way));
-}
-
-static int enter_async(vez_rwlock_t *l, const struct way *way, bool (*fast)(vez_rwlock_t *l), vez_request_t *r)
-{
-	int rc = vez__async_begin(r);
-	if (rc == 0 && (vez__request_must_queue(r) || !fast(l)))
-		rc = vez__async_waits(r) ? file(l, way, r) : vez__no_time_left(attempt(l, way));
-	return vez__async_end(r, rc);
+	int rc = enter_at_once((vez_rwlock_t *)c, way_of(vez__rules_of(r)));
+	return rc == EAGAIN ? vez__attempt_inside(c, vez__rules_of(r), r) : rc;
 }
 
 /* The fast paths: nobody waits, nobody is inside. They guess what the word reads when one thread uses the lock: an
@@ -354,7 +300,7 @@ static inline bool read_fast(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_;
 	do
-		if (VEZ__LIKELY(vez__cas(&l->monitor_.word_, &seen, seen + HOLD, acquire)))
+		if (VEZ__LIKELY(vez__cas(&l->core_.word_, &seen, seen + HOLD, acquire)))
 			return true;
 	while (seen < HOLDS && !(seen & (UPGRADERS | VEZ__LOCKED)));
 	return false;
@@ -363,14 +309,54 @@ static inline bool read_fast(vez_rwlock_t *l)
 static inline bool write_fast(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_;
-	return vez__cas(&l->monitor_.word_, &seen, seen + WRITING, acquire);
+	return vez__cas(&l->core_.word_, &seen, seen + WRITING, acquire);
+}
+
+static bool fast_read(struct vez__core *c, vez_request_t *r)
+{
+	(void)r;
+	return read_fast((vez_rwlock_t *)c);
+}
+
+static bool fast_write(struct vez__core *c, vez_request_t *r)
+{
+	(void)r;
+	return write_fast((vez_rwlock_t *)c);
+}
+
+#define RULES(side, ...) \
+	{ .type = VEZ__RWLOCK, .queue = offsetof(vez_rwlock_t, side), .attempt = attempt, .take = take, .mark = mark, \
+	  .serve = serve, .roll_back = roll_back, __VA_ARGS__ }
+#define READERS_LENGTH offsetof(vez_rwlock_t, readers_length_)
+
+/* Readers enter together, but where a writer may stand between them. */
+static const struct way reading = {
+	RULES(readers_, .fast = fast_read, .length = READERS_LENGTH, .shared = offsetof(vez_rwlock_t, shared_)), may_read, HOLD,
+	READERS, false,
+};
+static const struct way reading_in_order = {
+	RULES(readers_, .fast = fast_read, .length = READERS_LENGTH), may_read, HOLD, READERS, false,
+};
+static const struct way writing = { RULES(writers_, .fast = fast_write), may_write, WRITING, WRITERS, false };
+static const struct way upgrading = { RULES(upgraders_), may_upgrade, UPGRADED, UPGRADER, true };
+
+static const struct way *reading_of(const vez_rwlock_t *l)
+{
+	return l->free_ & IN_ORDER ? &reading_in_order : &reading;
+}
+
+static VEZ__COLD int enter_slow(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	if (vez__is_fired(cancel))
+		return ECANCELED;
+	return vez__wait(&l->core_, &way->rules, &(vez_request_t){ .cancel_ = cancel }, deadline);
 }
 
 /* If rc says so the caller now writes, or is upgraded: inspection is to know. */
 static VEZ__COLD int note(vez_rwlock_t *l, int rc)
 {
 	if (rc == 0 && vez__inspect_owns(l))
-		vez__fetch_or(&l->monitor_.word_, NOTED, relaxed);
+		vez__fetch_or(&l->core_.word_, NOTED, relaxed);
 	return rc;
 }
 
@@ -381,18 +367,18 @@ static inline int alone(vez_rwlock_t *l, int rc)
 
 int vez_rwlock_rdlock(vez_rwlock_t *l)
 {
-	return VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, &reading, VEZ_FOREVER, NULL);
+	return VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, reading_of(l), VEZ_FOREVER, NULL);
 }
 
 int vez_rwlock_tryrdlock(vez_rwlock_t *l)
 {
-	return attempt(l, &reading);
+	return enter_at_once(l, &reading);
 }
 
 int vez_rwlock_rdlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	bool fired = cancel && vez_cancel_fired(cancel);
-	return !fired && VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, &reading, deadline, cancel);
+	bool fired = vez__is_fired(cancel);
+	return !fired && VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, reading_of(l), deadline, cancel);
 }
 
 int vez_rwlock_wrlock(vez_rwlock_t *l)
@@ -402,23 +388,23 @@ int vez_rwlock_wrlock(vez_rwlock_t *l)
 
 int vez_rwlock_trywrlock(vez_rwlock_t *l)
 {
-	return alone(l, attempt(l, &writing));
+	return alone(l, enter_at_once(l, &writing));
 }
 
 int vez_rwlock_wrlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	bool fired = cancel && vez_cancel_fired(cancel);
+	bool fired = vez__is_fired(cancel);
 	return alone(l, !fired && VEZ__LIKELY(write_fast(l)) ? 0 : enter_slow(l, &writing, deadline, cancel));
 }
 
 int vez_rwlock_rdlock_async(vez_rwlock_t *l, vez_request_t *r)
 {
-	return enter_async(l, &reading, read_fast, r);
+	return vez__file_async(&l->core_, &reading_of(l)->rules, r);
 }
 
 int vez_rwlock_wrlock_async(vez_rwlock_t *l, vez_request_t *r)
 {
-	return enter_async(l, &writing, write_fast, r);
+	return vez__file_async(&l->core_, &writing.rules, r);
 }
 
 /* ---- leaving ---- */
@@ -457,7 +443,7 @@ static bool after_undo(uint64_t seen, uint64_t *next)
 
 static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uint64_t *next))
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
+	uint64_t seen = vez__load(&l->core_.word_, relaxed);
 	uint64_t next;
 	bool enters;
 	if ((seen & NOTED) && after(seen, &next) && !(next & NOTED))
@@ -466,9 +452,9 @@ static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uin
 		if (!after(seen, &next))
 			return EPERM;
 		enters = is_due(next) && !(seen & VEZ__LOCKED);
-	} while (!vez__cas(&l->monitor_.word_, &seen, enters ? next | VEZ__LOCKED : next, acq_rel));
+	} while (!vez__cas(&l->core_.word_, &seen, enters ? next | VEZ__LOCKED : next, acq_rel));
 	if (enters)
-		vez__monitor_leave(&l->monitor_, &rwlock_ops);
+		vez__leave_entered(&l->core_, &reading.rules);
 	return 0;
 }
 
@@ -476,7 +462,7 @@ int vez_rwlock_rdunlock(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_ + HOLD;
 	do
-		if (VEZ__LIKELY(vez__cas(&l->monitor_.word_, &seen, seen - HOLD, release)))
+		if (VEZ__LIKELY(vez__cas(&l->core_.word_, &seen, seen - HOLD, release)))
 			return 0;
 	while (seen >= HOLD && seen < MARKED && !(seen & UPGRADERS));
 	return give_back(l, after_rdunlock);
@@ -485,7 +471,7 @@ int vez_rwlock_rdunlock(vez_rwlock_t *l)
 int vez_rwlock_wrunlock(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_ + WRITING;
-	if (VEZ__LIKELY(vez__cas(&l->monitor_.word_, &seen, seen - WRITING, release)))
+	if (VEZ__LIKELY(vez__cas(&l->core_.word_, &seen, seen - WRITING, release)))
 		return 0;
 	return give_back(l, after_wrunlock);
 }
@@ -499,21 +485,23 @@ int vez_rwlock_downgrade(vez_rwlock_t *l)
 
 static inline bool upgrade_fast(vez_rwlock_t *l)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
+	uint64_t seen = vez__load(&l->core_.word_, relaxed);
 	return seen / HOLD == 1 && !(seen & (UPGRADERS | VEZ__LOCKED)) &&
-	       vez__cas(&l->monitor_.word_, &seen, seen + UPGRADED, acquire);
+	       vez__cas(&l->core_.word_, &seen, seen + UPGRADED, acquire);
 }
 
 /* Inside: queues r until nobody is upgraded; false: nobody is. */
-static bool join_returning(vez_rwlock_t *l, vez_request_t *r)
+static bool join_returning(struct vez__stay *in, vez_request_t *r)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, relaxed);
+	vez_rwlock_t *l = lock_of(in);
+	uint64_t seen;
 	do {
+		seen = vez__word_of(in);
 		if (!(seen & UPGRADED))
 			return false;
-	} while (!vez__cas(&l->monitor_.word_, &seen, seen | RETURNING, acq_rel));
-	vez__request_prepare(&l->monitor_, &l->returning_, r, &rwlock_ops);
-	vez__request_insert(r);
+	} while (!vez__change(in, seen, seen | RETURNING));
+	vez__prepare(&l->core_, &upgrading.rules, &l->upgraders_, r);
+	vez__insert(&l->core_, r);
 	return true;
 }
 
@@ -521,19 +509,21 @@ static bool join_returning(vez_rwlock_t *l, vez_request_t *r)
 static void read_on(vez_rwlock_t *l)
 {
 	vez_request_t r;
-	if (!(vez__load(&l->monitor_.word_, acquire) & UPGRADED))
+	struct vez__stay in;
+	if (!(vez__load(&l->core_.word_, acquire) & UPGRADED))
 		return;
-	vez__request_mine(&r, 0, NULL);
-	vez__monitor_enter(&l->monitor_);
-	bool waits = join_returning(l, &r);
-	vez__monitor_leave(&l->monitor_, &rwlock_ops);
+	vez__request_init_local(&r, RETURNS, NULL);
+	r.value_ = 0;
+	vez__enter(&in, &l->core_);
+	bool waits = join_returning(&in, &r);
+	vez__leave(&in, &upgrading.rules);
 	if (waits)
-		vez__request_await(&r, VEZ_FOREVER);
+		vez__await(&r, VEZ_FOREVER);
 }
 
 static VEZ__COLD int upgrade_waiting(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	int rc = enter_waiting(l, &upgrading, deadline, cancel);
+	int rc = enter_slow(l, &upgrading, deadline, cancel);
 	if (rc == ETIMEDOUT || rc == ECANCELED)
 		read_on(l);
 	return rc;
@@ -541,7 +531,7 @@ static VEZ__COLD int upgrade_waiting(vez_rwlock_t *l, vez_deadline_t deadline, v
 
 int vez_rwlock_upgrade_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (cancel && vez_cancel_fired(cancel))
+	if (vez__is_fired(cancel))
 		return ECANCELED;
 	if (VEZ__LIKELY(upgrade_fast(l)))
 		return alone(l, 0);
@@ -552,13 +542,7 @@ int vez_rwlock_upgrade_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cance
 
 int vez_rwlock_try_upgrade(vez_rwlock_t *l)
 {
-	int rc = attempt(l, &upgrading);
-	if (VEZ__LIKELY(rc != EAGAIN))
-		return alone(l, rc);
-	vez__monitor_enter(&l->monitor_);
-	rc = attempt_inside(l, &upgrading, false);
-	vez__monitor_leave(&l->monitor_, &rwlock_ops);
-	return alone(l, rc);
+	return alone(l, attempt(&l->core_, &(vez_request_t){ .rules_ = &upgrading.rules }));
 }
 
 int vez_rwlock_undo_upgrade(vez_rwlock_t *l)
@@ -570,29 +554,24 @@ int vez_rwlock_undo_upgrade(vez_rwlock_t *l)
 
 size_t vez_rwlock_waiters(const vez_rwlock_t *l)
 {
-	uint64_t seen = vez__load(&l->monitor_.word_, acquire);
+	uint64_t seen = vez__load(&l->core_.word_, acquire);
 	if (!(seen & (READERS | WRITERS | UPGRADERS | RETURNING)))
 		return 0;
-	return vez_room_length(&l->readers_) + vez_room_length(&l->writers_) + vez_room_length(&l->upgraders_) +
-	       vez_room_length(&l->returning_);
+	return vez__load(&l->core_.length_, relaxed);
 }
 
 int vez_rwlock_init(vez_rwlock_t *l, unsigned policy)
 {
-	static const uint64_t policies[] = {
-		[VEZ_RW_HOARE] = 0, [VEZ_RW_FIFO] = IN_ORDER, [VEZ_RW_READERS] = READERS_1ST,
-	};
-	if (policy >= sizeof policies / sizeof policies[0])
+	if (policy != VEZ_RW_HOARE && policy != VEZ_RW_FIFO && policy != VEZ_RW_READERS)
 		return EINVAL;
 	memset(l, 0, sizeof *l);
-	l->monitor_.word_ = l->free_ = policies[policy];
+	l->free_ = policy == VEZ_RW_FIFO ? IN_ORDER : policy == VEZ_RW_READERS ? READERS_1ST : 0;
+	l->core_.word_ = l->free_;
 	vez__inspect_left(l);
 	return 0;
 }
 
 int vez_rwlock_destroy(vez_rwlock_t *l)
 {
-	vez__monitor_enter(&l->monitor_);
-	bool held = vez__load(&l->monitor_.word_, relaxed) & (EXCLUSIVE | HOLDS);
-	return vez__monitor_retire(&l->monitor_, &rwlock_ops, held);
+	return vez__destroy(&l->core_, &reading.rules, EXCLUSIVE | HOLDS);
 }

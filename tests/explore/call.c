@@ -7,7 +7,7 @@
 
 #include "scenario.h"
 #include "src/futex/atomic.h"
-#include "src/sync/alarm.h"
+#include "src/engine/alarm.h"
 #include "src/sync/call.h"
 #include "vez/sem.h"
 
@@ -43,7 +43,7 @@ static void make_batch_1(void)
 
 static void left(void)
 {
-	x_assert(vez_room_length(&m.calls_) == 0 && m.queued_ == 0 && m.pins_ == 0);
+	x_assert(!m.calls_ && m.core_.length_ == 0 && m.core_.coming_ == 0 && vez_monitor_destroy(&m) == 0);
 	x_assert(vez_monitor_destroy(&m) == 0);
 }
 
@@ -503,7 +503,7 @@ static void make_any(void)
 /* An operation of the caller's own that need not wait, and says so to its wait-for-any. */
 static void settle_member(void *member)
 {
-	x_assert(vez_monitor_settle(&m, member, 0));
+	x_assert(vez_monitor_settle_unqueued(&m, member, 0));
 }
 
 static void call_and_choose(void)

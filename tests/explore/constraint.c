@@ -7,7 +7,6 @@
 
 #include "scenario.h"
 #include "src/futex/atomic.h"
-#include "src/sync/constraint.h"
 #include "vez/sem.h"
 
 enum { A, B, C, OBJECTS };
@@ -66,7 +65,6 @@ static void make_with(unsigned flags)
 	x_alive(o, sizeof o);
 	x_alive(&s, sizeof s);
 	x_alive(&t, sizeof t);
-	vez__constraint_forget();
 	for (int i = 0; i < OBJECTS; i++) {
 		state[i] = 0;
 		x_assert(vez_object_init(&o[i], &state[i], flags) == 0);

@@ -9,7 +9,7 @@ EXPLORE_SHORT := --quick --jobs=$(shell nproc)
 X_FLAGS := -DVEZ_EXPLORE -Itests/explore -Isrc -I. -fno-pie -fsanitize=thread -U__SANITIZE_THREAD__ -Dmemset=x__memset \
 	-Dmemcpy=x__memcpy -fno-omit-frame-pointer $(if $(findstring clang,$(CC)),,-Wno-tsan)
 X_SCENARIOS := $(filter-out tests/explore/threads.c,$(wildcard tests/explore/*.c))
-X_LIB := $(filter-out src/futex/sys.c src/sync/inspect.c src/sync/report.c,$(SRC))
+X_LIB := $(filter-out src/futex/sys.c src/engine/record.c src/inspect/%,$(SRC))
 X_ENGINE := $(wildcard tests/explore/engine/*.c)
 X_OBJ := $(X_LIB:%.c=$(B)/obj/explore/%.o) $(X_SCENARIOS:%.c=$(B)/obj/explore/%.o) $(X_ENGINE:%.c=$(B)/obj/explore/%.o)
 

@@ -16,8 +16,8 @@ static int rc[X_THREADS];
 static void serve(void)
 {
 	vez_request_t *r;
-	while ((r = vez_room_first(&room)) && vez_request_word(r) <= permits) {
-		permits -= vez_request_word(r);
+	while ((r = vez_room_first(&room)) && vez_request_value(r) <= permits) {
+		permits -= vez_request_value(r);
 		vez_monitor_settle(&m, r, 0);
 	}
 }
@@ -276,12 +276,12 @@ static int take(void)
 	vez_monitor_enter(&m);
 	if (!full) {
 		x_assert(vez_monitor_wait(&m, &other_room, &r, VEZ_FOREVER, NULL) == 0);
-		return (int)vez_request_word(&r);
+		return (int)vez_request_value(&r);
 	}
 	int value = item;
 	full = 0;
 	if ((putter = vez_room_first(&room))) {
-		item = (int)vez_request_word(putter);
+		item = (int)vez_request_value(putter);
 		full = 1;
 		vez_monitor_settle(&m, putter, 0);
 	}

@@ -168,7 +168,7 @@ static void unlock_then_try(void)
 
 static void count_if_held(void)
 {
-	x_await(vez__load(&m.monitor_.word_, acquire) >> 32 & 1);
+	x_await(vez__load(&m.core_.word_, acquire) >> 32 & 1);
 	lock_and_count();
 }
 

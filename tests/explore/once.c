@@ -66,7 +66,7 @@ static void use_nested(void)
 static void tried_once(void)
 {
 	x_assert(tries == 1 && value == 42);
-	x_assert(vez_room_length(&once.room_) == 0);
+	x_assert(once.core_.length_ == 0);
 }
 
 X_SCENARIO(once_two, .setup = make, .thread = { use_again, use_again }, .check = tried_once);
@@ -83,7 +83,7 @@ static void fail_at_first(void)
 static void tried_twice(void)
 {
 	x_assert(tries == 2 && value == 42);
-	x_assert(vez_room_length(&once.room_) == 0);
+	x_assert(once.core_.length_ == 0);
 }
 
 X_SCENARIO(once_fails, .setup = make, .thread = { fail_at_first, fail_at_first }, .check = tried_twice);

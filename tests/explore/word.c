@@ -122,11 +122,11 @@ static void make_undecided(void)
 	make();
 }
 
-static void wait_or_come(void)
+static void wait_or_announce(void)
 {
 	struct item *item = &items[2];
 	uint32_t seen = vez__word_wait(&item->word, VEZ__DONE, x_soon());
-	came = !(seen & VEZ__DONE) && vez__word_come(&item->word);
+	came = !(seen & VEZ__DONE) && vez__word_announce(&item->word);
 	if (came)
 		return;
 	seen = vez__word_wait(&item->word, VEZ__DONE, VEZ_FOREVER);
@@ -135,7 +135,7 @@ static void wait_or_come(void)
 	x_dead(item, sizeof *item);
 }
 
-/* As who settles does: publishes only if nobody is coming. */
+/* As a settler does: publishes only if nobody is entering. */
 static void settle_and_publish(void)
 {
 	struct item *item = &items[2];
@@ -145,15 +145,15 @@ static void settle_and_publish(void)
 		vez__word_publish(&item->word, next_item);
 }
 
-static void come_or_done(void)
+static void announced_or_done(void)
 {
 	x_assert(came != published);
 }
 
-X_SCENARIO(word_deadline, .setup = make_undecided, .thread = { wait_or_come, settle_and_publish },
-	   .check = come_or_done);
+X_SCENARIO(word_deadline, .setup = make_undecided, .thread = { wait_or_announce, settle_and_publish },
+	   .check = announced_or_done);
 
-/* ---- a poke: the thread looks, stays, and is called again ---- */
+/* ---- a thread that is asked to retry does, stays, and is called again ---- */
 
 static int looked;
 
@@ -163,23 +163,23 @@ static void make_looked(void)
 	make();
 }
 
-static void wait_and_look(void)
+static void wait_and_retry(void)
 {
 	struct item *item = &items[2];
-	while (!(vez__word_wait(&item->word, VEZ__DONE | VEZ__COMING, VEZ_FOREVER) & VEZ__DONE)) {
+	while (!(vez__word_wait(&item->word, VEZ__DONE | VEZ__ENTERING, VEZ_FOREVER) & VEZ__DONE)) {
 		looked++;
-		vez__word_go_back(&item->word);
+		vez__word_entered(&item->word);
 	}
 	x_dead(item, sizeof *item);
 }
 
-static void poke_then_publish(void)
+static void ask_then_publish(void)
 {
 	bool wake = false;
-	x_assert(vez__word_poke(&items[2].word, &wake));
+	x_assert(vez__word_ask_to_retry(&items[2].word, &wake));
 	if (wake)
 		vez__futex_wake(&items[2].word);
-	x_await(!(vez__load(&items[2].word, relaxed) & VEZ__COMING));
+	x_await(!(vez__load(&items[2].word, relaxed) & VEZ__ENTERING));
 	vez__word_publish(&items[2].word, next_item);
 }
 
@@ -188,59 +188,60 @@ static void looked_once(void)
 	x_assert(looked == 1);
 }
 
-X_SCENARIO(word_poke, .setup = make_looked, .thread = { wait_and_look, poke_then_publish }, .check = looked_once);
+X_SCENARIO(word_ask_to_retry, .setup = make_looked, .thread = { wait_and_retry, ask_then_publish }, .check = looked_once);
 
-/* ---- a cohort: all who sleep on one word are woken at once ---- */
+/* ---- a shared word: all who sleep on it are woken at once ---- */
 
-static uint32_t cohort;
+static struct vez__shared *shared;
 
-static void make_cohort(void)
+static void make_shared(void)
 {
-	cohort = 0;
-	X_NAME(cohort);
+	shared = vez__shared_at(vez__shared_take());
+	vez__shared_join(shared);
+	vez__shared_join(shared);
 	make();
 }
 
-static void wait_in_cohort(struct item *item)
+static void wait_sharing(struct item *item)
 {
-	uint32_t seen = vez__word_wait_in(&item->word, &cohort, VEZ__DONE, VEZ_FOREVER);
+	uint32_t seen = vez__word_wait_shared(&item->word, shared, VEZ__DONE, VEZ_FOREVER);
 	x_assert(seen & VEZ__DONE);
 	x_assert(item->result == 1);
 	x_dead(item, sizeof *item);
 }
 
-static void cohort_1(void)
+static void share_1(void)
 {
-	wait_in_cohort(&items[1]);
+	wait_sharing(&items[1]);
 }
 
-static void cohort_2(void)
+static void share_2(void)
 {
-	wait_in_cohort(&items[2]);
+	wait_sharing(&items[2]);
 }
 
-static void publish_cohort(void)
+static void publish_shared(void)
 {
 	items[1].result = 1;
 	items[2].result = 1;
-	vez__word_publish_in(&items[1].word, next_item, &cohort);
+	vez__word_publish_shared(&items[1].word, next_item, shared);
 }
 
-X_SCENARIO(word_cohort, .setup = make_cohort, .thread = { cohort_1, cohort_2, publish_cohort });
+X_SCENARIO(word_shared, .setup = make_shared, .thread = { share_1, share_2, publish_shared });
 
-/* Two objects may share the cohort word: the other's wakes are stray. */
-static void publish_2_in_cohort(void)
+/* They may be published one after another: the first one's wakes are stray for the second. */
+static void publish_2_shared(void)
 {
 	items[2].result = 1;
-	vez__word_publish_in(&items[2].word, next_item, &cohort);
+	vez__word_publish_shared(&items[2].word, next_item, shared);
 }
 
-static void publish_1_in_cohort(void)
+static void publish_1_shared(void)
 {
 	items[1].result = 1;
 	items[1].next = NULL;
-	vez__word_publish_in(&items[1].word, next_item, &cohort);
+	vez__word_publish_shared(&items[1].word, next_item, shared);
 }
 
-X_SCENARIO(word_cohort_shared, .setup = make_cohort,
-	   .thread = { cohort_1, cohort_2, publish_1_in_cohort, publish_2_in_cohort });
+X_SCENARIO(word_shared_apart, .setup = make_shared,
+	   .thread = { share_1, share_2, publish_1_shared, publish_2_shared });

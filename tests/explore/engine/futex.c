@@ -10,7 +10,7 @@
 
 #include "engine.h"
 #include "src/futex/sys.h"
-#include "src/sync/alarm.h"
+#include "src/engine/clock.h"
 
 /* More than the library's own intervals, and than x_soon. */
 #define LATE_NS 2000000
@@ -172,7 +172,7 @@ int vez__sys_thread(pthread_t *thread, void *(*run)(void *))
 
 void x_make_alarm(void)
 {
-	x_assert(vez__alarm_start() == 0);
+	x_assert(vez__clock_start() == 0);
 }
 
 void x_alarm(void)

@@ -3,15 +3,15 @@
  * Tokens that a signal fires.
  *
  * State
- *  bound   of each signal: its token, or NULL; what it did before it had one. Written inside turn; the token inside
- *          vez__cancel_enter, too
+ *  bound   of each signal: its token, or NULL; what it did before it had one. Written inside turn; the token by
+ *          vez__cancel_bind
  *  came    a bit for each signal that came since the library's thread looked. Set by the handler, taken by that thread
- *  turn    who changes a signal's handler: that is a system call
+ *  turn    a short lock: one thread at a time changes a signal's handler. It is held during that system call
  * Invariant: a token whose signals_ is not 0 is bound as often. While it is, its signals' handler is note.
  * Ordering: came (release, in note) pairs with the exchange in vez__signals_fire (acquire): what came before the signal
- *  comes before the fire. The bell that note rings is an event: no signal is overlooked.
+ *  comes before the fire. It comes before the bell that note rings, too: no signal is overlooked.
  * Lifetime: the handler touches only what is here, and the bell. The thread takes the token and marks it fired inside
- *  one vez__cancel_enter, and destroying a token unbinds it.
+ *  one vez__cancel_fire_of, and destroying a token unbinds it.
  */
 #include "signals.h"
 
@@ -20,10 +20,12 @@
 #include <string.h>
 
 #include "../futex/atomic.h"
+#include "../futex/lock.h"
 #include "../futex/sys.h"
 #include "alarm.h"
 #include "cancel.h"
-#include "vez/mutex.h"
+#include "clock.h"
+#include "hold.h"
 
 #define SIGNALS 65
 #define WORDS ((SIGNALS + 31) / 32)
@@ -33,7 +35,19 @@ static struct {
 	struct sigaction before;
 } bound[SIGNALS];
 static uint32_t came[WORDS];
-static vez_mutex_t turn = VEZ_MUTEX_INITIALIZER;
+static uint64_t turn;
+
+static void take_turn(void)
+{
+	vez__hold();
+	vez__lock_enter(&turn);
+}
+
+static void leave_turn(void)
+{
+	vez__lock_exit(&turn);
+	vez__let_go();
+}
 
 static void note(int signo)
 {
@@ -56,23 +70,11 @@ void vez__signals_fire(void)
 }
 
 /* In turn. */
-static void bind(int signo, vez_cancel_t *c)
-{
-	vez__cancel_enter();
-	if (bound[signo].token)
-		bound[signo].token->signals_--;
-	bound[signo].token = c;
-	if (c)
-		c->signals_++;
-	vez__cancel_exit();
-}
-
-/* In turn. */
 static int take_over(int signo, vez_cancel_t *c)
 {
 	int rc = bound[signo].token ? 0 : vez__sys_handle(signo, note, &bound[signo].before);
 	if (rc == 0)
-		bind(signo, c);
+		vez__cancel_bind(&bound[signo].token, c);
 	return rc;
 }
 
@@ -83,7 +85,7 @@ static void give_back(int signo)
 		return;
 	vez__sys_unhandle(signo, &bound[signo].before);
 	vez__fetch_and(&came[signo / 32], ~(UINT32_C(1) << signo % 32), relaxed);
-	bind(signo, NULL);
+	vez__cancel_bind(&bound[signo].token, NULL);
 }
 
 /* Those between the old signals and the real-time ones are the C library's. */
@@ -99,30 +101,30 @@ int vez_cancel_on_signal(vez_cancel_t *c, int signo)
 	if (!can_be_handled(signo))
 		return EINVAL;
 	if (c)
-		rc = vez__alarm_start();
+		rc = vez__clock_start();
 	if (rc != 0)
 		return rc;
-	vez_mutex_lock(&turn);
+	take_turn();
 	if (c)
 		rc = take_over(signo, c);
 	else
 		give_back(signo);
-	vez_mutex_unlock(&turn);
+	leave_turn();
 	return rc;
 }
 
 void vez__signals_unbind(vez_cancel_t *c)
 {
-	vez_mutex_lock(&turn);
+	take_turn();
 	for (int signo = 1; signo < SIGNALS; signo++)
 		if (bound[signo].token == c)
 			give_back(signo);
-	vez_mutex_unlock(&turn);
+	leave_turn();
 }
 
 void vez__signals_forget(void)
 {
-	memset(&turn, 0, sizeof turn);
+	turn = 0;
 	memset(came, 0, sizeof came);
 	for (int signo = 1; signo < SIGNALS; signo++) {
 		if (!bound[signo].token)

@@ -2,7 +2,7 @@
 /*
  * The inspector: reads the records, finds out who waits for whom, and says so.
  *
- * State: none but on its stack. What it reads and why that may be believed: N1 to N4 of inspect.c.
+ * State: none but on its stack. What it reads and why that may be believed: N1 to N4 of engine/record.c.
  * Progress: linear in what is listed, times its logarithm; waits for nobody.
  */
 #include "report.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../engine/records.h"
 #include "../futex/sys.h"
-#include "record.h"
 
 #define TRIES 3
 #define NS_PER_S INT64_C(1000000000)

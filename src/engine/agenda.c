@@ -17,8 +17,6 @@
 #include <stddef.h>
 #include <urcu/list.h>
 
-#include "alarm.h"
-
 static struct cds_list_head *bucket(struct vez__agenda *a, unsigned index)
 {
 	struct cds_list_head *list = (struct cds_list_head *)a->buckets[index];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inspection: what every blocked request waits for, and who owns it.
+ * What is written down for inspection: what every blocked request waits for, and who owns it.
  *
  * State
  *  vez__inspect_on  whether what happens is to be written down
@@ -21,22 +21,22 @@
  *  pool       records that nobody uses, in its lock; chunks: where they all are
  *  limbo      records that are in no list any more, but may still be looked at: a stack, in_limbo about as many
  *  readers    how many walk the lists. By them
- *  mine       of each thread: its record; spares, so that nothing is allocated inside a monitor; whether it is apart
+ *  mine       of each thread: its record; spares, so that nothing is allocated inside a monitor
  * Invariants
  *  N1 a record's memory is never given back. It is used anew only when it was in limbo at a moment when nobody walked
  *     the lists: so an inspector is not led from one into another. Nobody waits for that moment: where somebody walks,
  *     others are allocated.
- *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, report.c).
- *  N3 an inspector (report.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
+ *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, inspect/report.c).
+ *  N3 an inspector (inspect/report.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
  *     be gone.
- *  N4 a thread whose wait is shown is inside sleep_until_called (monitor.c): it runs nothing of the program's, gives up
+ *  N4 a thread whose wait is shown is inside sleep_until_called (await.c): it runs nothing of the program's, gives up
  *     nothing, and gets nothing but what it waits for. An object is in its owner's words only while that owns it (set
  *     after it was taken, cleared before it is given up).
  *     So if turns are the same at two moments, and between them each thread of a circle was seen to own what the one
  *     before it waits for, all of that held at once: none of them could have been granted what it waits for, as that
  *     was owned. It lasts, unless a deadline or a token ends it, or a thread gives up what another one owns.
  *  N5 nothing here allocates inside a monitor, nor takes a lock, but where a request that is filed inside a user's
- *     ends at once. Whoever is in a list's lock holds (completion.c), so that a handler which completes requests does
+ *     ends at once. Whoever is in a list's lock holds (hold.h), so that a handler which completes requests does
  *     not wait for it.
  * Ordering
  *  push (release) pairs with vez__record_first and vez__record_next (acquire): the record's fields.
@@ -53,7 +53,7 @@
  *  readers, are not used: a thread that waits for one inside a lock would wait for whoever reads something of the
  *  program's and wants that lock. The sequence count of Linux's seqlock; wait-for graphs: R. C. Holt (1972).
  */
-#include "inspect.h"
+#include "record.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -62,10 +62,9 @@
 
 #include "../futex/lock.h"
 #include "../futex/sys.h"
-#include "alarm.h"
-#include "completion.h"
-#include "record.h"
-#include "report.h"
+#include "agenda.h"
+#include "hold.h"
+#include "records.h"
 
 #define CHUNK 64
 #define SPARES 4
@@ -91,7 +90,6 @@ static __thread struct {
 	struct vez__record *record;
 	struct vez__record *spare;
 	unsigned spares;
-	bool apart;
 } mine __attribute__((tls_model("initial-exec")));
 
 /* ---- lists ---- */
@@ -289,11 +287,6 @@ static struct vez__record *own_record(void)
 	return r;
 }
 
-void vez__inspect_apart(bool apart)
-{
-	mine.apart = apart;
-}
-
 /* ---- what waits ---- */
 
 static void show(struct vez__record *r, const struct vez__wait *w)
@@ -324,8 +317,6 @@ static bool has_key(enum vez__type what)
 
 void vez__inspect_begin_wait(struct vez__shown *shown, const vez_request_t *r, vez_deadline_t deadline)
 {
-	if (mine.apart)
-		return;
 	shown->record = own_record();
 	shown->request = r;
 	shown->since = vez__sys_now();
@@ -509,7 +500,7 @@ static void set_text(struct vez__record *r, const char *text)
 		vez__store(&r->words[i], words[i], relaxed);
 }
 
-int vez_inspect_name(const void *object, const char *name)
+int vez__record_name(const void *object, const char *name)
 {
 	struct vez__list *shard = vez__shard_of(object);
 	struct vez__record *r = name ? obtain() : NULL;
@@ -529,23 +520,6 @@ int vez_inspect_name(const void *object, const char *name)
 	if (before)
 		retire(before);
 	return 0;
-}
-
-int vez_inspect(FILE *out)
-{
-	return vez__report(out);
-}
-
-void vez_inspect_enable(bool on)
-{
-	vez__store(&vez__inspect_on, on, relaxed);
-}
-
-__attribute__((constructor)) static void begin(void)
-{
-	const char *wish = secure_getenv("VEZ_INSPECT");
-	if (wish && strcmp(wish, "1") == 0)
-		vez_inspect_enable(true);
 }
 
 /* ---- fork ---- */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engine, and those synchronizers that are owned, tell inspection. The schedule explorer's build leaves it
- * out: there it is always off. */
-#ifndef VEZ__INSPECT_H
-#define VEZ__INSPECT_H
+/* What is written down for inspection: by the engine, and by those synchronizers that are owned. The schedule explorer's
+ * build leaves it out: there it is always off. */
+#ifndef VEZ__RECORD_H
+#define VEZ__RECORD_H
 
 #include "../futex/atomic.h"
-#include "vez/inspect.h"
 #include "vez/request.h"
 
 /* What a request waits for, by the name of its header. */
@@ -41,9 +40,6 @@ struct vez__shown {
 #define vez__inspect_owns(object) ((void)(object), false)
 #define vez__inspect_disowns(object) ((void)(object))
 #define vez__inspect_left(object) ((void)(object))
-#define vez__inspect_apart(apart) ((void)0)
-#define vez__inspect_before_fork() ((void)0)
-#define vez__inspect_in_parent() ((void)0)
 #define vez__inspect_in_child() ((void)0)
 #else
 
@@ -114,9 +110,6 @@ static inline void vez__inspect_hide(const struct vez__shown *shown)
 	if (VEZ__UNLIKELY(shown->record != NULL))
 		vez__inspect_hide_wait(shown);
 }
-
-/* The thread's waits are not listed from here on, or are again. */
-void vez__inspect_apart(bool apart);
 
 /* ---- a request that is moved: a condition's ---- */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of inspection: written by inspect.c, which says how they are to be read, and read by report.c. */
-#ifndef VEZ__RECORD_H
-#define VEZ__RECORD_H
+/* The records of inspection: written by record.c, which says how they are to be read, and read by inspect/report.c. */
+#ifndef VEZ__RECORDS_H
+#define VEZ__RECORDS_H
 
 #include <stddef.h>
 
 #include "../futex/atomic.h"
-#include "inspect.h"
+#include "../futex/stack.h"
+#include "record.h"
 
 #define VEZ__WORDS 8
 #define VEZ__NAME_BYTES (VEZ__WORDS * sizeof(uintptr_t))
@@ -62,7 +63,7 @@ void vez__records_exit(void);
 
 static inline struct vez__list *vez__shard_of(const void *key)
 {
-	return &vez__shards[((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - VEZ__SHARD_BITS)];
+	return &vez__shards[vez__hash_of(key, VEZ__SHARD_BITS)];
 }
 
 static inline struct vez__record *vez__record_first(const struct vez__list *l)
@@ -97,6 +98,9 @@ static inline uintptr_t *vez__record_word(struct vez__record *r, uintptr_t value
 				return &r->words[i];
 	return NULL;
 }
+
+/* Gives the object a name, or takes its name away (NULL). 0 or ENOMEM. */
+int vez__record_name(const void *object, const char *name);
 
 /* Of a turn. */
 static inline bool vez__record_is_shown(uint64_t turn)

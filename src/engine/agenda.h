@@ -6,6 +6,22 @@
 
 #include "vez/deadline.h"
 
+/* A timer's moment is stored so that zero means never. */
+static inline bool vez__timer_is_set(const struct vez__timer *t)
+{
+	return t->at_ != 0;
+}
+
+static inline vez_deadline_t vez__timer_at(const struct vez__timer *t)
+{
+	return t->at_ ^ VEZ_FOREVER;
+}
+
+static inline void vez__timer_to(struct vez__timer *t, vez_deadline_t at)
+{
+	t->at_ = at ^ VEZ_FOREVER;
+}
+
 #define VEZ__AGENDA_BUCKETS 65
 
 struct vez__agenda {

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cancellation tokens: their families, hooks and moments, and how they fire.
+ *
+ * State
+ *  arrivals_, lock_, enlisted_  token.c
+ *  parent_, children_, sibling_, hooks_   its family and the hooks that are attached, rings, oldest first; inside kin
+ *  busy_      its hooks: attached, taken over by a fire, or running; inside kin
+ *  timer_     when it fires by itself; inside kin
+ *  signals_   how many signals fire it; inside kin (signals.c)
+ *  due        the timers of all tokens; inside kin
+ *  kin        one core for the families and hooks of all tokens; its queue holds those who wait for a running hook
+ *  running    the hooks that run now, each on the stack of the thread that runs it; inside kin
+ *  A fork happens inside kin, so that the child finds it in order, and takes it over.
+ * Invariants
+ *  T4 a hook is in exactly one ring: its token's, or that of the fire that is to run it; or it runs, or has run, and then
+ *     only its address is used.
+ *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
+ *  T6 kin is entered before the lock of a token, and whoever is inside kin holds (hold.h): completing a request takes it
+ *     off its token, and calls functions, which may fire others.
+ * Progress: a fire is linear in the family and the requests it ends, and each leaves its queue in constant time. One fire
+ *  does not wait for another's hooks.
+ * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one.
+ *  A wait that it ended does not touch the token again (cancel_ is clear), so the token may go as soon as that wait
+ *  returns. A token with hooks stays until the last has run (busy_). A wait that is refused because the token is fired
+ *  may return while the fire is inside: destroy, and the exit of the thread that owns the token, pass through kin.
+ * Sources: token.c.
+ */
+#include "cancel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "../futex/self.h"
+#include "../futex/sys.h"
+#include "alarm.h"
+#include "await.h"
+#include "clock.h"
+#include "ring.h"
+#include "signals.h"
+#include "token.h"
+
+static struct {
+	struct vez__core core;
+	vez_request_t *detaching;
+} kin;
+static struct vez__agenda due;
+
+/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is
+ * looked at. */
+struct run {
+	struct run *next;
+	const vez_cancel_hook_t *hook;
+	uint64_t runner;
+	bool renewed;
+};
+static struct run *running;
+
+static const struct vez__rules kin_rules = { .type = VEZ__CANCEL, .queue = sizeof(struct vez__core) };
+
+static void enter_kin(struct vez__stay *in)
+{
+	vez__hold();
+	vez__enter(in, &kin.core);
+}
+
+static void leave_kin(struct vez__stay *in)
+{
+	vez__leave_threads(in);
+	vez__let_go();
+}
+
+/* ---- families ---- */
+
+static vez_cancel_t *token_at(void *sibling)
+{
+	return (vez_cancel_t *)((char *)sibling - offsetof(vez_cancel_t, sibling_));
+}
+
+static void adopt(vez_cancel_t *parent, vez_cancel_t *child)
+{
+	child->parent_ = parent;
+	vez__ring_append(&parent->children_, child->sibling_);
+}
+
+/* The next of root's family after c, parents before children; NULL: that was the last. */
+static vez_cancel_t *next_of_family(vez_cancel_t *root, vez_cancel_t *c)
+{
+	if (c->children_)
+		return token_at(c->children_);
+	for (; c != root; c = c->parent_)
+		if (c->sibling_[0] != c->parent_->children_)
+			return token_at(c->sibling_[0]);
+	return NULL;
+}
+
+static void leave_family(vez_cancel_t *c)
+{
+	for (void *sibling; (sibling = vez__ring_take(&c->children_));) {
+		vez_cancel_t *child = token_at(sibling);
+		child->parent_ = NULL;
+		if (c->parent_)
+			adopt(c->parent_, child);
+	}
+	if (c->parent_)
+		vez__ring_remove(&c->parent_->children_, c->sibling_);
+	c->parent_ = NULL;
+}
+
+/* ---- firing ---- */
+
+/* What a fire has marked, and now has to do. Its hooks are behind a link of its own, so that any of them can be detached
+ * without knowing where the ring is kept. */
+struct fire {
+	void *waits;
+	struct cds_list_head hooks;
+};
+
+/* Inside kin: takes over what waits with the token, and its hooks. */
+static void mark(vez_cancel_t *c, struct fire *fire)
+{
+	void *hooks = &fire->hooks;
+	if (vez__token_mark(c, &fire->waits))
+		vez__ring_append_all(&hooks, &c->hooks_);
+}
+
+/* Inside kin: the hook of this run has returned. */
+static void end_run(struct vez__stay *in, struct run *run, vez_cancel_t *c)
+{
+	vez_request_t *next;
+	struct run **link = &running;
+	while (*link != run)
+		link = &(*link)->next;
+	*link = run->next;
+	c->busy_--;
+	for (vez_request_t *r = kin.detaching; r; r = next) {
+		next = vez__queue_next(kin.detaching, r);
+		if (r->with_.ptr_ == run->hook)
+			vez__settle(in, r, 0);
+	}
+}
+
+/* Inside kin, which it leaves meanwhile: runs a hook that is in no ring any more. */
+static void run_hook(struct vez__stay *in, vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	void (*fn)(void *) = h->fn_;
+	void *arg = h->arg_;
+	struct run run = { running, h, vez__self(), false };
+	h->token_ = NULL;
+	running = &run;
+	leave_kin(in);
+	fn(arg);
+	enter_kin(in);
+	end_run(in, &run, c);
+}
+
+static void run_hooks(struct fire *fire)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+	while (!cds_list_empty(&fire->hooks)) {
+		vez_cancel_hook_t *h = (vez_cancel_hook_t *)fire->hooks.next;
+		cds_list_del(fire->hooks.next);
+		run_hook(&in, h->token_, h);
+	}
+	leave_kin(&in);
+}
+
+/* Inside kin, which it leaves: fires the token and its family. */
+static void fire_and_leave(struct vez__stay *in, vez_cancel_t *c)
+{
+	struct fire fire = { .waits = NULL };
+	if (vez_cancel_fired(c)) {
+		leave_kin(in);
+		return;
+	}
+	CDS_INIT_LIST_HEAD(&fire.hooks);
+	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
+		mark(t, &fire);
+	/* Looked at inside: a thread that detaches a hook from this ring is inside, too, and done with it when run_hooks
+	 * has been. */
+	bool has_hooks = !cds_list_empty(&fire.hooks);
+	leave_kin(in);
+	for (void *link; (link = vez__ring_take(&fire.waits));)
+		vez__end_fired(vez__enlisted_at(link));
+	if (has_hooks)
+		run_hooks(&fire);
+}
+
+void vez_cancel_fire(vez_cancel_t *c)
+{
+	struct vez__stay in;
+	if (vez_cancel_fired(c))
+		return;
+	enter_kin(&in);
+	fire_and_leave(&in, c);
+}
+
+/* ---- moments and signals ---- */
+
+/* Inside kin. */
+static void forget_moment(vez_cancel_t *c)
+{
+	if (!vez__timer_is_set(&c->timer_))
+		return;
+	vez__agenda_unset(&c->timer_);
+	vez__timer_to(&c->timer_, VEZ_FOREVER);
+}
+
+int vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline)
+{
+	struct vez__stay in;
+	bool now = vez__deadline_passed(deadline);
+	bool later = deadline != VEZ_FOREVER && !now;
+	if (later && vez__clock_start() != 0)
+		return EAGAIN;
+	enter_kin(&in);
+	forget_moment(c);
+	if (now) {
+		fire_and_leave(&in, c);
+		return 0;
+	}
+	vez__timer_to(&c->timer_, deadline);
+	if (later) {
+		vez__agenda_set(&due, &c->timer_);
+		vez__alarm_at(deadline);
+	}
+	leave_kin(&in);
+	vez__alarm_tell();
+	return 0;
+}
+
+static vez_cancel_t *take_due(int64_t now)
+{
+	struct vez__timer *t = vez__agenda_due(&due, now);
+	if (!t)
+		return NULL;
+	vez__timer_to(t, VEZ_FOREVER);
+	return (vez_cancel_t *)((char *)t - offsetof(vez_cancel_t, timer_));
+}
+
+vez_deadline_t vez__cancel_fire_due(void)
+{
+	struct vez__stay in;
+	int64_t now = vez__sys_now();
+	vez_cancel_t *c;
+	enter_kin(&in);
+	while ((c = take_due(now))) {
+		fire_and_leave(&in, c);
+		enter_kin(&in);
+	}
+	vez_deadline_t next = vez__agenda_next(&due);
+	leave_kin(&in);
+	return next;
+}
+
+void vez__cancel_fire_of(vez_cancel_t *(*of)(int), int arg)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+	vez_cancel_t *c = of(arg);
+	if (c)
+		fire_and_leave(&in, c);
+	else
+		leave_kin(&in);
+}
+
+void vez__cancel_bind(vez_cancel_t **place, vez_cancel_t *c)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+	if (*place)
+		(*place)->signals_--;
+	*place = c;
+	if (c)
+		c->signals_++;
+	leave_kin(&in);
+}
+
+/* ---- hooks ---- */
+
+/* Inside kin: the address is that of another attachment now. */
+static void renew_runs(const vez_cancel_hook_t *h)
+{
+	for (struct run *run = running; run; run = run->next)
+		if (run->hook == h)
+			run->renewed = true;
+}
+
+int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+	bool fired = vez_cancel_fired(c);
+	renew_runs(h);
+	h->fn_ = fn;
+	h->arg_ = arg;
+	h->token_ = c;
+	c->busy_++;
+	if (fired)
+		run_hook(&in, c, h);
+	else
+		vez__ring_append(&c->hooks_, h->link_);
+	leave_kin(&in);
+	return fired ? EALREADY : 0;
+}
+
+/* Inside kin: a run of h, the latest; not by this thread: of another one. */
+static struct run *run_of(const vez_cancel_hook_t *h, uint64_t not_by)
+{
+	struct run *run = running;
+	while (run && (run->hook != h || run->runner == not_by))
+		run = run->next;
+	return run;
+}
+
+/* Inside kin: whether h was attached, and is no more. A hook that runs may be gone: only its address is used. */
+static bool take_off(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	const struct run *run = run_of(h, 0);
+	if ((run && !run->renewed) || h->token_ != c)
+		return false;
+	vez__ring_remove(&c->hooks_, h->link_); /* also where it is in the ring of a fire, of which that is not the first */
+	h->token_ = NULL;
+	c->busy_--;
+	return true;
+}
+
+int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+	bool taken = take_off(c, h);
+	leave_kin(&in);
+	return taken ? 0 : EALREADY;
+}
+
+int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+	bool taken = take_off(c, h);
+	while (run_of(h, vez__self())) {
+		vez__wait_holding(&in, &kin_rules, h, h, VEZ_FOREVER, NULL);
+		enter_kin(&in);
+	}
+	leave_kin(&in);
+	return taken ? 0 : EALREADY;
+}
+
+/* ---- a token's life ---- */
+
+void vez_cancel_init(vez_cancel_t *c)
+{
+	memset(c, 0, sizeof *c);
+}
+
+int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent)
+{
+	struct vez__stay in;
+	vez_cancel_init(child);
+	enter_kin(&in);
+	adopt(parent, child);
+	if (vez_cancel_fired(parent))
+		vez__token_make_fired(child);
+	leave_kin(&in);
+	return 0;
+}
+
+/* Inside kin: nothing of the library's leads to the token any more, but for signals: true if there are some. */
+static bool forget(vez_cancel_t *c)
+{
+	leave_family(c);
+	forget_moment(c);
+	return c->signals_ > 0;
+}
+
+int vez_cancel_destroy(vez_cancel_t *c)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+	bool used = c->busy_ > 0 || vez__token_has_waits(c);
+	bool signalled = !used && forget(c);
+	leave_kin(&in);
+	if (signalled)
+		vez__signals_unbind(c);
+	return used ? EBUSY : 0;
+}
+
+/* ---- a thread's own token ---- */
+
+static pthread_key_t exits;
+static bool can_watch;
+
+static __thread struct {
+	vez_cancel_t token;
+	bool known;
+} mine;
+
+/* The thread exits: a thread that fired its token may still be inside kin. What still waits with it waits without
+ * a thread, and is ended. What runs later when the thread exits may ask for the token again. */
+static void at_exit(void *token)
+{
+	struct vez__stay in;
+	vez_cancel_t *c = token;
+	enter_kin(&in);
+	bool signalled = forget(c);
+	leave_kin(&in);
+	if (signalled)
+		vez__signals_unbind(c);
+	vez_cancel_fire(c);
+	vez__hold();
+	while (vez__token_has_waits(c))
+		vez__sys_yield(); /* those that end them are about to take them off */
+	vez__let_go();
+	mine.known = false;
+}
+
+static void make_key(void)
+{
+	can_watch = pthread_key_create(&exits, at_exit) == 0;
+}
+
+vez_cancel_t *vez_cancel_self(void)
+{
+	static pthread_once_t made = PTHREAD_ONCE_INIT;
+	if (VEZ__UNLIKELY(!mine.known)) {
+		pthread_once(&made, make_key);
+		mine.known = can_watch && pthread_setspecific(exits, &mine.token) == 0;
+	}
+	return &mine.token;
+}
+
+/* ---- fork ---- */
+
+void vez__cancel_before_fork(void)
+{
+	struct vez__stay in;
+	enter_kin(&in);
+}
+
+void vez__cancel_in_parent(void)
+{
+	struct vez__stay in;
+	vez__entered(&in, &kin.core);
+	leave_kin(&in);
+}
+
+/* Who waited for a hook, or ran one, is not there, and kin must not be left to one of them. */
+void vez__cancel_forget(void)
+{
+	uint64_t self = vez__self();
+	memset(&kin, 0, sizeof kin);
+	while (take_due(VEZ_FOREVER)) {
+	}
+	memset(&due, 0, sizeof due);
+	for (struct run **link = &running; *link;)
+		if ((*link)->runner == self)
+			link = &(*link)->next;
+		else
+			*link = (*link)->next;
+}

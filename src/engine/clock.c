@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's own thread.
+ *
+ * State
+ *  starting  a short lock: one thread at a time makes it. Unlike others it is held during a system call, once
+ *  exists    whether there is one; written inside starting
+ *  state     0; WORKING: the thread is at work and may be inside a user's function; STOPPING: the process exits
+ * What it has to do lies in alarm.c, cancel.c and signals.c. These call vez__clock_start, and are called by it: whoever
+ *  leaves something to the thread makes sure that there is one.
+ * Ordering: state (acq_rel): what the thread did comes before the exit that finds it idle.
+ * Lifetime: the thread is made at first need, ends at exit, unless it is inside a user's function then, and is not in
+ *  the child of a fork.
+ */
+#include "clock.h"
+
+#include <errno.h>
+
+#include "../futex/atomic.h"
+#include "../futex/lock.h"
+#include "../futex/sys.h"
+#include "alarm.h"
+#include "await.h"
+#include "cancel.h"
+#include "signals.h"
+
+#define WORKING 1u
+#define STOPPING 2u
+
+static uint64_t starting;
+static uint32_t exists;
+static uint32_t state;
+static pthread_t thread;
+
+/* Ends the requests that are due at this moment with this cause. When others will be. */
+static vez_deadline_t end_due(int64_t now, int cause)
+{
+	vez_deadline_t again;
+	vez__hold();
+	vez_request_t *r = vez__alarm_due(now, &again);
+	vez__let_go();
+	while (r) {
+		vez_request_t *following = r->timer_.link_[0];
+		vez__end_announced(r, cause);
+		r = following;
+	}
+	return again;
+}
+
+vez_deadline_t vez__clock_round(void)
+{
+	vez__alarm_begin();
+	vez__signals_fire();
+	vez_deadline_t tokens = vez__cancel_fire_due();
+	vez_deadline_t requests = end_due(vez__sys_now(), ETIMEDOUT);
+	return tokens < requests ? tokens : requests;
+}
+
+static void *run(void *arg)
+{
+	while (!(vez__fetch_or(&state, WORKING, acq_rel) & STOPPING)) {
+		vez_deadline_t again = vez__clock_round();
+		if (vez__fetch_and(&state, ~WORKING, acq_rel) & STOPPING)
+			break;
+		vez__alarm_sleep(again);
+	}
+	return arg;
+}
+
+int vez__clock_start(void)
+{
+	int rc = 0;
+	if (VEZ__LIKELY(vez__load(&exists, acquire)))
+		return 0;
+	vez__lock_enter(&starting);
+	if (!vez__load(&exists, relaxed)) {
+		rc = vez__sys_thread(&thread, run);
+		vez__store(&exists, rc == 0, release);
+	}
+	vez__lock_exit(&starting);
+	return rc;
+}
+
+void vez__clock_start_for_queued(void)
+{
+	if (vez__clock_start() != 0)
+		end_due(VEZ_FOREVER, EAGAIN);
+}
+
+/* A thread that is inside a user's function may stay there for ever, or be the one that exits. */
+__attribute__((destructor)) static void stop(void)
+{
+	if (!vez__load(&exists, acquire))
+		return;
+	uint32_t before = vez__fetch_or(&state, STOPPING, acq_rel);
+	vez__alarm_ring();
+	if (!(before & WORKING))
+		vez__sys_join(thread);
+}
+
+void vez__clock_forget(void)
+{
+	starting = 0;
+	exists = 0;
+	state = 0;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Completion: how a settled asynchronous request tells its owner.
+ *
+ * State
+ *  request  how_       winner.h
+ *           next_      link in the lists below
+ *  mine, of each thread
+ *           queue      functions still to be called, in order: the last, a ring linked by next_
+ *           calling    one of them runs
+ *  shard    for the requests whose addresses hash there; all inside its core
+ *           runs       the completions that are under way, each on the stack of the thread that carries it out, the latest
+ *                      first; of: the request, or NULL when one filed later at the same address has a run, too
+ *           queue      threads that wait for a request to complete. A waiting request's pointer is what it waits for: the
+ *                      request, until that has a run; then the run
+ * Invariants
+ *  P1 a settled request is completed by one thread, once: M2 of settle.c.
+ *  P2 a request's word says DONE exactly from the moment, inside its shard, when its run is entered there. From then on
+ *     it is its owner's: only its address is used. A listed one is touched until it is in its list, and a member until
+ *     its select knows; who may free it waits for that.
+ *  P3 while holding, nothing is completed by this thread: a handler that interrupts it, or a body that it runs inside a
+ *     monitor, leaves what it settles (hold.h). So no lock is asked for by a thread that has it, and no function is called
+ *     with one held; what another thread has, that one lets go.
+ *  P4 the shards, and with them everything else here, are innermost but for the cores of lists and selects.
+ *  P5 a run is r's if it is of r and r's word says DONE and ASYNC. Otherwise what was at this address before is being
+ *     completed: r is queued (no DONE), or was decided at once and never had a run (no ASYNC).
+ * Ordering
+ *  r is the completer's by the leaving exchange of the core in which it was settled. DONE is released and pairs with the
+ *  acquiring load in vez_request_result and vez__completion_status. Runs, and threads that wait for them, meet inside the
+ *  shard.
+ * Progress
+ *  Threads let go by the same release are woken before. Functions are called in the order in which their requests were
+ *  settled by this thread, one after another: one that settles more requests finds itself calling, and the loop that
+ *  called it goes on with those.
+ * Lifetime: as P2. Who waits sleeps on a request of its own, and compares addresses.
+ * fork: the child has no runs and no waiters; what this thread had left to call belongs to the parent. If it forked
+ *  inside a user's monitor or function, the child is inside, too.
+ */
+#include "completion.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../futex/futex.h"
+#include "../futex/self.h"
+#include "../futex/stack.h"
+#include "../futex/sys.h"
+#include "alarm.h"
+#include "settle.h"
+#include "token.h"
+
+#define SHARD_BITS 6
+
+/* A completion that is under way. */
+struct run {
+	struct run *next;
+	struct shard *shard;
+	const vez_request_t *of;
+	uint64_t runner;
+};
+
+static struct shard {
+	struct vez__core core;
+	vez_request_t *queue;
+	struct run *runs;
+} shards[1 << SHARD_BITS];
+
+static __thread struct {
+	struct vez__pending queue;
+	bool calling;
+} mine __attribute__((tls_model("initial-exec")));
+
+const struct vez__rules vez__completion_rules = { .type = VEZ__REQUEST, .queue = offsetof(struct shard, queue) };
+
+static struct shard *shard_of(const vez_request_t *r)
+{
+	return &shards[vez__hash_of(r, SHARD_BITS)];
+}
+
+/* ---- a request is complete ---- */
+
+/* Inside its shard: the run of r, or of what was there before. */
+static struct run *run_of(const struct shard *s, const vez_request_t *r)
+{
+	struct run *run = s->runs;
+	while (run && run->of != r)
+		run = run->next;
+	return run;
+}
+
+static void begin_run(struct run *run, vez_request_t *r)
+{
+	struct vez__stay in;
+	struct shard *s = shard_of(r);
+	*run = (struct run){ NULL, s, r, vez__self() };
+	vez__enter(&in, &s->core);
+	struct run *before = run_of(s, r);
+	if (before)
+		before->of = NULL;
+	run->next = s->runs;
+	s->runs = run;
+	for (vez_request_t *w = s->queue; w; w = vez__queue_next(s->queue, w))
+		if (w->with_.ptr_ == r)
+			w->with_.ptr_ = run;
+	vez__fetch_or(&r->word_, VEZ__DONE, release);
+	vez__leave_threads(&in);
+}
+
+static void end_run(struct run *run)
+{
+	struct vez__stay in;
+	struct shard *s = run->shard;
+	vez_request_t *next;
+	vez__enter(&in, &s->core);
+	struct run **link = &s->runs;
+	while (*link && *link != run)
+		link = &(*link)->next;
+	if (*link) /* not in the child of a fork that was made inside the function */
+		*link = run->next;
+	for (vez_request_t *w = s->queue; w; w = next) {
+		next = vez__queue_next(s->queue, w);
+		if (w->with_.ptr_ == run)
+			vez__settle(&in, w, 0);
+	}
+	vez__leave_threads(&in);
+}
+
+int vez__completion_status(struct vez__stay *in, vez_request_t *r, void **on)
+{
+	struct shard *s = shard_of(r);
+	vez__hold();
+	vez__enter(in, &s->core);
+	uint32_t seen = vez__load(&r->word_, acquire);
+	struct run *run = seen & VEZ__DONE && seen & VEZ__ASYNC ? run_of(s, r) : NULL;
+	*on = run ? (void *)run : (void *)r;
+	if (run)
+		return run->runner == vez__self() ? EDEADLK : EINPROGRESS;
+	if (seen & VEZ__DONE)
+		return 0;
+	return seen & VEZ__ASYNC ? EINPROGRESS : EINVAL;
+}
+
+/* ---- a list of completions ---- */
+
+/* Puts r last; true if a tick is due for it. */
+static bool put_last(vez_completions_t *l, vez_request_t *r)
+{
+	struct vez__stay in;
+	vez__enter(&in, &l->core_);
+	bool ticks = !l->first_ && l->efd_ >= 0;
+	r->next_ = NULL;
+	if (l->first_)
+		l->last_->next_ = r;
+	else
+		vez__store(&l->first_, r, release);
+	l->last_ = r;
+	l->ticking_ |= ticks;
+	if (!l->ticking_)
+		vez__settle_all(&in, &l->queue_, 0);
+	vez__leave_threads(&in);
+	return ticks;
+}
+
+/* The list, and the eventfd, are the consumer's to close when it has taken the last request: so it gets none before the
+ * tick is written. */
+static void join_list(vez_completions_t *l, vez_request_t *r)
+{
+	struct vez__stay in;
+	int efd = l->efd_;
+	if (!put_last(l, r))
+		return;
+	vez__sys_tick(efd);
+	vez__enter(&in, &l->core_);
+	l->ticking_ = 0;
+	vez__settle_all(&in, &l->queue_, 0);
+	vez__leave_threads(&in);
+}
+
+/* ---- a member of a wait-for-any ---- */
+
+void vez__member_decided(vez_request_t *r)
+{
+	struct vez__stay in;
+	vez_select_t *s = vez__select_of(r);
+	vez__hold();
+	vez__enter(&in, &s->core_);
+	uint32_t before = vez__fetch_add(&s->pending_, UINT32_MAX, relaxed);
+	if (s->queue_ && (before == 1 || vez__winner_of(s) == r))
+		vez__settle(&in, s->queue_, 0);
+	vez__leave_threads(&in);
+	vez__let_go();
+}
+
+/* ---- completing ---- */
+
+/* Completes one that calls nothing. Holding. */
+static void tell(vez_request_t *r)
+{
+	struct run run;
+	uint32_t how = r->how_ & VEZ__COMPLETES;
+	void *to = r->arg_;
+	begin_run(&run, r);
+	if (how == VEZ__TICKS)
+		vez__sys_tick((int)(intptr_t)to);
+	else if (how == VEZ__LISTED)
+		join_list(to, r);
+	else
+		vez__member_decided(r);
+	end_run(&run);
+}
+
+static void call(vez_request_t *r)
+{
+	struct run run;
+	void (*done)(vez_request_t *, int, void *) = r->then_.done_;
+	void *arg = r->arg_;
+	int result = r->at_.result_;
+	vez__hold();
+	begin_run(&run, r);
+	vez__let_go();
+	if (done)
+		done(r, result, arg);
+	vez__hold();
+	end_run(&run);
+	vez__let_go();
+}
+
+static vez_request_t *next_to_call(void)
+{
+	vez__hold();
+	vez_request_t *last = mine.queue.last_, *r = last ? last->next_ : NULL;
+	if (r == last)
+		mine.queue.last_ = NULL;
+	else
+		last->next_ = r->next_;
+	mine.calling = r != NULL;
+	vez__let_go();
+	return r;
+}
+
+static void call_all(void)
+{
+	if (mine.calling)
+		return;
+	for (vez_request_t *r; (r = next_to_call());)
+		call(r);
+}
+
+void vez__forget_limits(vez_request_t *r)
+{
+	vez__inspect_decided(r);
+	vez__token_delist(r);
+	vez__alarm_unset(r);
+}
+
+static void complete(vez_request_t *r)
+{
+	vez_request_t *next;
+	if (vez__holds()) {
+		vez__leave_to_holder(r, complete);
+		return;
+	}
+	vez__hold();
+	for (; r; r = next) {
+		next = r->next_;
+		vez__forget_limits(r);
+		if ((r->how_ & VEZ__COMPLETES) == VEZ__CALLS)
+			vez__pend(&mine.queue, r);
+		else
+			tell(r);
+	}
+	vez__let_go();
+	call_all();
+}
+
+/* ---- leaving ---- */
+
+/* Threads first, then those that sleep together, then what no thread waits for. */
+void vez__publish(struct vez__pending *pending)
+{
+	struct vez__pending threads = { NULL, NULL }, shared = { NULL, NULL }, async = { NULL, NULL };
+	vez_request_t *next;
+	if (pending->wake_)
+		vez__futex_wake(pending->wake_);
+	for (vez_request_t *r = vez__pending_take(pending); r; r = next) {
+		next = r->next_;
+		vez__pend(vez__is_async(r) ? &async : r->how_ & VEZ__SHARES ? &shared : &threads, r);
+	}
+	vez__publish_list(vez__pending_take(&threads));
+	vez__publish_shared(vez__pending_take(&shared));
+	vez_request_t *first = vez__pending_take(&async);
+	if (first)
+		complete(first);
+}
+
+void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
+{
+	bool gathers = rules && rules->gathers;
+	vez__leave_pending(in, rules);
+	if (VEZ__UNLIKELY(in->own.last_ || in->own.wake_))
+		vez__publish(&in->own);
+	if (gathers)
+		vez__alarm_tell();
+}
+
+void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules)
+{
+	struct vez__stay in;
+	vez__entered(&in, c);
+	vez__leave(&in, rules);
+}
+
+int vez__destroy(struct vez__core *c, const struct vez__rules *rules, uint64_t bits)
+{
+	struct vez__stay in;
+	vez__enter(&in, c);
+	vez__serve_all(&in, rules);
+	return vez__retire(&in, rules, vez__word_of(&in) & bits);
+}
+
+int vez__retire(struct vez__stay *in, const struct vez__rules *rules, bool held)
+{
+	struct vez__core *c = in->core;
+	struct vez__pending *pending = in->pending;
+	bool used = held || c->length_ > 0;
+	while (!used && vez__expected(in) > 0) {
+		vez__leave(in, NULL);
+		vez__await_none(c);
+		vez__enter(in, c);
+		if (pending != &in->own)
+			in->pending = pending;
+	}
+	vez__leave(in, used ? rules : NULL);
+	return used ? EBUSY : 0;
+}
+
+void vez__completion_forget(void)
+{
+	memset(shards, 0, sizeof shards);
+	mine.queue.last_ = NULL;
+}

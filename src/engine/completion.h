@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* A core is left for good: what was settled there is published, and what is asynchronous tells its owner. */
+#ifndef VEZ__COMPLETION_H
+#define VEZ__COMPLETION_H
+
+#include "core.h"
+#include "hold.h"
+
+/* Leaves when there is nothing left to serve; then publishes all that was settled inside. */
+void vez__leave(struct vez__stay *in, const struct vez__rules *rules);
+
+/* The same for a caller that has entered by an exchange of its own, and settled nothing. */
+void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules);
+
+/* Outside: publishes what was settled in cores that have been left. */
+void vez__publish(struct vez__pending *pending);
+
+/* Inside, for destroy: leaves with EBUSY if a request is queued or held says so. Otherwise leaves, and returns 0 when
+ * everyone who was still to enter because of a settled request has: from then on nobody touches the core. */
+int vez__retire(struct vez__stay *in, const struct vez__rules *rules, bool held);
+
+/* The whole of destroy: the object is in use while its word has one of these bits. */
+int vez__destroy(struct vez__core *c, const struct vez__rules *rules, uint64_t bits);
+
+/* Takes r off its token's list and off the alarm clock. Holding. */
+void vez__forget_limits(vez_request_t *r);
+
+/* Outside every core: a member of a wait-for-any is complete. From here on it is its owner's. */
+void vez__member_decided(vez_request_t *r);
+
+/* Inside the shard of r (completion.c): 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or its
+ * run) ends; EINVAL: never; EDEADLK: not while this thread waits. Holding until vez__completion_left or a wait. */
+int vez__completion_status(struct vez__stay *in, vez_request_t *r, void **on);
+extern const struct vez__rules vez__completion_rules;
+
+/* In the child of a fork: nobody waits, nothing is left to call. */
+void vez__completion_forget(void);
+
+#endif

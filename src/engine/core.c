@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A core, and what its leaver publishes.
+ *
+ * State
+ *  core     word_     bits 0-1 the lock (futex/lock.h), the rest its synchronizer's
+ *           length_   how many requests are queued in it; written inside, read anywhere
+ *           coming_   bits 0-30: how many settled requests are still to be taken by a thread that is entering because of
+ *                     them; inside. Bit 31: a thread that destroys the object sleeps here until they are 0
+ *  pending  last_     the last of the requests settled in this stay, a ring linked by next_; by the one inside
+ *           wake_     the word of a thread that is to be woken, or NULL; by the one inside
+ * Invariants
+ *  C1 what is pending belongs to the leaver from its leaving exchange on, and each request on the list is alive until its
+ *     own word is published.
+ *  C2 one word at most is to be woken in a stay: a thread is asked to retry only while requests are queued, and a
+ *     destroyer sleeps only while none is, and nobody uses the object any more but those it waits for.
+ *  C3 the object is not destroyed while coming_ counts a request. Every thread that enters because of a request that is
+ *     settled is counted: it announced itself in the request's word before SETTLED, so before the settler looked.
+ * Ordering: leaving (release) pairs with entering (acquire): all that is "inside".
+ * Lifetime: vez__lock_leave is the last touch of the core. A destroyer that was woken enters once more, so whoever woke
+ *  it has left; waking uses only the address.
+ */
+#include "core.h"
+
+#include "../futex/futex.h"
+
+#define DESTROYER UINT32_C(0x80000000)
+
+static uint32_t *next_word(uint32_t *word)
+{
+	vez_request_t *r = (vez_request_t *)((char *)word - offsetof(vez_request_t, word_));
+	return r->next_ ? &r->next_->word_ : NULL;
+}
+
+void vez__publish_list(vez_request_t *first)
+{
+	if (first)
+		vez__word_publish(&first->word_, next_word);
+}
+
+/* The first of those that sleep on the same shared word as the first of the list, from which they are cut. */
+static vez_request_t *cut_shared(vez_request_t **list)
+{
+	vez_request_t *first = *list, *last = first;
+	while (last->next_ && last->next_->arg_ == first->arg_)
+		last = last->next_;
+	*list = last->next_;
+	last->next_ = NULL;
+	return first;
+}
+
+void vez__publish_shared(vez_request_t *list)
+{
+	while (list) {
+		vez_request_t *first = cut_shared(&list);
+		vez__word_publish_shared(&first->word_, next_word, first->arg_);
+	}
+}
+
+void vez__pend(struct vez__pending *pending, vez_request_t *r)
+{
+	vez_request_t *last = pending->last_;
+	r->next_ = last ? last->next_ : r;
+	if (last)
+		last->next_ = r;
+	pending->last_ = r;
+}
+
+void vez__pend_all(struct vez__pending *pending, struct vez__pending *other)
+{
+	vez_request_t *last = other->last_;
+	if (last && pending->last_) {
+		vez_request_t *first = pending->last_->next_;
+		pending->last_->next_ = last->next_;
+		last->next_ = first;
+	}
+	if (last)
+		pending->last_ = last;
+	other->last_ = NULL;
+}
+
+vez_request_t *vez__pending_take(struct vez__pending *pending)
+{
+	vez_request_t *first = NULL;
+	if (pending->last_) {
+		first = pending->last_->next_;
+		pending->last_->next_ = NULL;
+		pending->last_ = NULL;
+	}
+	return first;
+}
+
+void vez__serve_all(struct vez__stay *in, const struct vez__rules *rules)
+{
+	while (rules->serve && rules->serve(in, vez__word_of(in)))
+		;
+}
+
+void vez__leave_pending(struct vez__stay *in, const struct vez__rules *rules)
+{
+	struct vez__pending *pending = in->pending;
+	for (;;) {
+		uint64_t seen = vez__word_of(in);
+		if (rules && rules->serve && rules->serve(in, seen))
+			continue;
+		if (pending != &in->own) {
+			in->own = *pending;
+			*pending = (struct vez__pending){ NULL, NULL };
+		}
+		if (VEZ__LIKELY(vez__lock_leave(&in->core->word_, seen, seen)))
+			return;
+		if (pending != &in->own)
+			*pending = in->own;
+	}
+}
+
+void vez__leave_threads(struct vez__stay *in)
+{
+	vez__leave_pending(in, NULL);
+	if (in->own.wake_)
+		vez__futex_wake(in->own.wake_);
+	vez__publish_list(vez__pending_take(&in->own));
+}
+
+void vez__expect(struct vez__stay *in)
+{
+	vez__fetch_add(&in->core->coming_, 1, relaxed);
+}
+
+void vez__came(struct vez__stay *in)
+{
+	uint32_t *coming = &in->core->coming_;
+	if (VEZ__UNLIKELY(vez__fetch_add(coming, UINT32_MAX, relaxed) == (DESTROYER | 1)))
+		in->pending->wake_ = coming;
+}
+
+uint32_t vez__expected(struct vez__stay *in)
+{
+	uint32_t *coming = &in->core->coming_;
+	uint32_t count = vez__load(coming, relaxed) & ~DESTROYER;
+	vez__store(coming, count ? count | DESTROYER : 0, relaxed);
+	return count;
+}
+
+void vez__await_none(struct vez__core *c)
+{
+	uint32_t seen;
+	while ((seen = vez__load(&c->coming_, relaxed)) != DESTROYER)
+		vez__futex_wait(&c->coming_, seen, VEZ_FOREVER);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A core: the short lock around a synchronizer's state, and how a thread stays inside.
+ *
+ * The synchronizers of vez keep their state in the upper bits of the core's word, so that a fast path is one exchange on
+ * it; and others may change that state while somebody is inside (a release does not wait). So a thread that leaves looks
+ * at the very word that its leaving exchange expects (serve), and one that gives up rolls back its reservation by such a
+ * word, too (roll_back).
+ */
+#ifndef VEZ__CORE_H
+#define VEZ__CORE_H
+
+#include "../futex/atomic.h"
+#include "../futex/lock.h"
+#include "../futex/word.h"
+#include "record.h"
+#include "room.h"
+
+/* What a thread has settled inside a core, in order, to be published when it has left. On its own stack; a user's
+ * monitor, which it may leave by another call, has its own. */
+struct vez__stay {
+	struct vez__core *core;
+	struct vez__pending *pending;
+	struct vez__pending own;
+};
+
+/* What differs from one queue of a synchronizer to the next. All functions but fast and attempt run inside; each may be
+ * NULL where it says so. A request's rules_ are these in all of them. */
+struct vez__rules {
+	/* What the object is; where in it the core lies. */
+	enum vez__type type;
+	size_t object;
+
+	/* Where, seen from the core, the first request of the queue is kept; for rooms of users, VEZ__IN_ROOM. */
+	size_t queue;
+	/* Where the number of the requests in this queue alone is kept (uint32_t); 0: nowhere. */
+	size_t length;
+	/* Where what is pending is kept (struct vez__pending), if not on the stack of the thread inside; else 0. */
+	size_t pending;
+	/* Where the number of the shared word lies (uint16_t), if those who wait here go on together; else 0. */
+	size_t shared;
+
+	/* Outside: takes what r wants, if nobody waits and nobody is inside. NULL: never. */
+	bool (*fast)(struct vez__core *c, vez_request_t *r);
+	/* Outside: one attempt without waiting, after those who wait: 0, EBUSY or an error. */
+	int (*attempt)(struct vez__core *c, vez_request_t *r);
+
+	/* By seen nothing is left to serve: takes what r wants, if it can be had now: 0. EBUSY: r must wait. EAGAIN: the
+	 * word has changed. Or an error. */
+	int (*take)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
+	/* By seen nothing is left to serve, and r is about to be queued: the word says so from now on. False: it has
+	 * changed. NULL: the word need not say it. */
+	bool (*mark)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
+
+	/* The state reads seen: carries out one thing that can be done now (grants a request, corrects a mark). True:
+	 * something was done, or the state has changed: look again. False: nothing is left to do. NULL: never. */
+	bool (*serve)(struct vez__stay *in, uint64_t seen);
+	/* r, which is queued, is to leave without being granted, and by seen nothing is left to serve: takes its
+	 * reservation back. False: the state has changed, nothing was done. NULL: there is none. */
+	bool (*roll_back)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
+	/* A thread that was asked to retry, or whose limit has passed, has entered. May be NULL. */
+	void (*entered)(struct vez__stay *in);
+	/* The thread of r, which was asked to retry, has entered: settles r (vez__settle_own) if it can go now. May
+	 * be NULL. */
+	void (*retry)(struct vez__stay *in, vez_request_t *r);
+	/* r has given up. May be NULL. */
+	void (*gave_up)(struct vez__stay *in, vez_request_t *r);
+
+	/* Serve queues what arrives from outside, and may set deadlines: the library's thread is told by whoever leaves. */
+	bool gathers;
+};
+
+#define VEZ__IN_ROOM SIZE_MAX
+
+/* The object of which m is the core. Each begins with its core, but for vez_object_t. */
+static inline void *vez__object_of(const struct vez__core *c, const struct vez__rules *rules)
+{
+	return (char *)(uintptr_t)c - rules->object;
+}
+
+/* Waits until nobody else is inside, and enters. */
+static inline void vez__enter(struct vez__stay *in, struct vez__core *c)
+{
+	vez__lock_enter(&c->word_);
+	*in = (struct vez__stay){ c, &in->own, { NULL, NULL } };
+}
+
+/* The caller has entered by an exchange of its own. */
+static inline void vez__entered(struct vez__stay *in, struct vez__core *c)
+{
+	*in = (struct vez__stay){ c, &in->own, { NULL, NULL } };
+}
+
+static inline uint64_t vez__word_of(const struct vez__stay *in)
+{
+	return vez__load(&in->core->word_, relaxed);
+}
+
+/* Exchanges the word for next, if it is still as seen. */
+static inline bool vez__change(struct vez__stay *in, uint64_t seen, uint64_t next)
+{
+	return vez__cas(&in->core->word_, &seen, next, acq_rel);
+}
+
+/* Inside: serves until nothing is left. */
+void vez__serve_all(struct vez__stay *in, const struct vez__rules *rules);
+
+/* Serves until nothing is left, and leaves; what is pending is in in->own then, and nobody else's. */
+void vez__leave_pending(struct vez__stay *in, const struct vez__rules *rules);
+
+/* Has the leaver publish r; or all that is pending in another core, too, behind the rest. */
+void vez__pend(struct vez__pending *pending, vez_request_t *r);
+void vez__pend_all(struct vez__pending *pending, struct vez__pending *other);
+
+/* The requests that are pending, as a list linked by next_, the oldest first; none is pending any more. */
+vez_request_t *vez__pending_take(struct vez__pending *pending);
+
+/* Outside: publishes the requests of such a list; those whose threads sleep on their own words, or on shared ones. */
+void vez__publish_list(vez_request_t *first);
+void vez__publish_shared(vez_request_t *first);
+
+/* Leaves a core on which only threads wait, and which serves nobody; then publishes. */
+void vez__leave_threads(struct vez__stay *in);
+
+/* Inside: one request more, or less, because of which a thread is still to enter though it is settled. */
+void vez__expect(struct vez__stay *in);
+void vez__came(struct vez__stay *in);
+
+/* Inside: how many there are. Asks to be told when there are none, if there are some: vez__await_none then sleeps. */
+uint32_t vez__expected(struct vez__stay *in);
+void vez__await_none(struct vez__core *c);
+
+#endif

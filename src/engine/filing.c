@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a request is filed. Why this order: what can be had is taken by a word in which nothing is left to serve, and the
+ * mark that somebody waits is made by such a word, too; so whoever makes something available afterwards sees the mark,
+ * and whoever did before has been seen.
+ *
+ * State and invariants: settle.c.
+ */
+#include "filing.h"
+
+#include "alarm.h"
+#include "clock.h"
+
+int vez__take_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
+{
+	int rc = EAGAIN;
+	while (rc == EAGAIN) {
+		uint64_t seen = vez__word_of(in);
+		if (!rules->serve || !rules->serve(in, seen))
+			rc = rules->take(in, seen, r);
+	}
+	return rc;
+}
+
+static void mark(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
+{
+	uint64_t seen;
+	do
+		seen = vez__word_of(in);
+	while ((rules->serve && rules->serve(in, seen)) || !rules->mark(in, seen, r));
+}
+
+int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
+{
+	if (!vez__prepare(in->core, rules, vez__queue_at(in->core, rules), r))
+		return ECANCELED;
+	if (rules->mark)
+		mark(in, rules, r);
+	if (VEZ__UNLIKELY(vez__is_member(r)))
+		r->state_ |= VEZ__FILING;
+	vez__insert(in->core, r);
+	return VEZ__UNLIKELY(vez__is_member(r)) ? vez__member_filed(in, r) : EINPROGRESS;
+}
+
+int vez__file(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
+{
+	struct vez__stay in;
+	r->rules_ = rules;
+	vez__enter(&in, c);
+	int rc = vez__take_inside(&in, rules, r);
+	if (rc == EBUSY)
+		rc = vez__queue_inside(&in, rules, r);
+	vez__leave(&in, rules);
+	return rc;
+}
+
+int vez__attempt_inside(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
+{
+	struct vez__stay in;
+	r->rules_ = rules;
+	vez__enter(&in, c);
+	int rc = vez__take_inside(&in, rules, r);
+	vez__leave(&in, rules);
+	return rc;
+}
+
+int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_request_t *like, vez_deadline_t deadline)
+{
+	vez_request_t r;
+	vez__request_init_local(&r, like->key_, like->cancel_);
+	r.value_ = like->value_;
+	r.with_.ptr_ = like->with_.ptr_;
+	r.rules_ = rules;
+	if (vez__deadline_passed(deadline))
+		return vez__no_time_left(rules->attempt(c, &r));
+	int rc = vez__file(c, rules, &r);
+	return rc == EINPROGRESS ? vez__await(&r, deadline) : rc;
+}
+
+/* ---- without a thread ---- */
+
+int vez__async_begin_inside(vez_request_t *r)
+{
+	vez__store(&r->word_, 0, relaxed);
+	r->state_ = 0;
+	r->how_ = (r->how_ & VEZ__COMPLETES) | VEZ__IS_ASYNC;
+	if (vez__is_member(r)) {
+		vez_select_t *s = vez__select_of(r);
+		s->filed_++;
+		vez__fetch_add(&s->pending_, 1, relaxed);
+		if (vez__winner_of(s))
+			return ECANCELED;
+	}
+	return vez__is_fired(r->cancel_) ? ECANCELED : 0;
+}
+
+int vez__async_begin(vez_request_t *r)
+{
+	vez__inspect_ready();
+	int rc = vez__async_begin_inside(r);
+	return rc == 0 && vez__timer_is_set(&r->timer_) ? vez__clock_start() : rc;
+}
+
+int vez__async_end(vez_request_t *r, int rc)
+{
+	vez__alarm_tell(); /* also for a member that was prepared, and then not queued */
+	if (rc == EINPROGRESS)
+		return rc;
+	vez__decide(r, rc);
+	rc = r->at_.result_;
+	bool member = vez__is_member(r);
+	if (vez__load(&r->word_, relaxed) & VEZ__ASYNC) {
+		vez__hold();
+		vez__forget_limits(r);
+		vez__let_go();
+	}
+	vez__store(&r->word_, VEZ__DONE, release);
+	if (member)
+		vez__member_decided(r);
+	return rc;
+}
+
+int vez__refuse_async(vez_request_t *r, int rc)
+{
+	vez__async_begin(r);
+	return vez__async_end(r, rc);
+}
+
+int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
+{
+	int rc = vez__async_begin(r);
+	r->rules_ = rules;
+	if (rc == 0 && (vez__must_queue(r) || !rules->fast || !rules->fast(c, r)))
+		rc = vez__async_waits(r) ? vez__file(c, rules, r) : vez__no_time_left(rules->attempt(c, r));
+	return vez__async_end(r, rc);
+}

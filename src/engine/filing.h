@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request is filed: the steps that every synchronizer takes from a call to a queued request, in one place.
+ *
+ *	file: enter; until it is decided: serve, take what can be had (rules->take); if it must wait: prepare, mark the
+ *	      word (rules->mark), insert; leave
+ *
+ * A blocking call is the asynchronous one on a request of its own plus vez__await.
+ */
+#ifndef VEZ__FILING_H
+#define VEZ__FILING_H
+
+#include <errno.h>
+
+#include "await.h"
+
+/* Enters, serves, and takes what r wants; or queues it. 0; EINPROGRESS: it is queued; or an error. */
+int vez__file(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r);
+
+/* Inside: the first half, and the second, which the first one's EBUSY asks for. */
+int vez__take_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r);
+int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r);
+
+/* Enters, serves, takes what r wants if it can be had, and leaves. */
+int vez__attempt_inside(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r);
+
+/* The slow part of a blocking call whose request would have this key, value and pointer: waits, or, if the deadline has
+ * passed, makes one attempt. */
+int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_request_t *like, vez_deadline_t deadline);
+
+/* A whole asynchronous call, whose request has its value and pointer. */
+int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r);
+
+/* The same for one that is refused at once. */
+int vez__refuse_async(vez_request_t *r, int rc);
+
+/* Begins an asynchronous call on this request. 0; or why it ends before it began: to be handed to vez__async_end all
+ * the same. */
+int vez__async_begin(vez_request_t *r);
+
+/* The same inside a user's monitor, where no thread is made: vez__clock_start_for_queued is called outside. */
+int vez__async_begin_inside(vez_request_t *r);
+
+/* Ends it with this code, which is the request's result unless it is EINPROGRESS; returns what the call returns. */
+int vez__async_end(vez_request_t *r, int rc);
+
+/* Whether what cannot be had on the fast path is to be filed. False: its deadline has passed, so one
+ * attempt decides. */
+static inline bool vez__async_waits(const vez_request_t *r)
+{
+	return vez__is_member(r) || !vez__is_late(r);
+}
+
+/* What an attempt comes to when there is no time left. */
+static inline int vez__no_time_left(int rc)
+{
+	return rc == EBUSY ? ETIMEDOUT : rc;
+}
+
+#endif

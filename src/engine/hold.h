@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * While a thread holds, it completes nothing: what it settles, also in a signal handler, is left, and completed when its
+ * last hold is let go. A thread holds while it has a lock that completing needs, and inside users' monitors.
+ */
+#ifndef VEZ__HOLD_H
+#define VEZ__HOLD_H
+
+#include "vez/request.h"
+
+void vez__hold(void);
+void vez__let_go(void);
+bool vez__holds(void);
+
+/* While this thread holds, also in a signal handler: complete is called with these requests, a list linked by next_, or
+ * with parts of it, when it holds no more. */
+void vez__leave_to_holder(vez_request_t *first, void (*complete)(vez_request_t *first));
+
+/* In the child of a fork: nothing is left, and the hold of the thread that forks is let go. */
+void vez__hold_forget(void);
+
+#endif

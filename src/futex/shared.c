@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared words.
+ *
+ * State: shared.h; links: the free ones.
+ * Invariants
+ *  S1 a word is used by one object at a time, or by requests that this object has let go and that are not published yet.
+ *     Members are added inside that object, and only before the first of them is let go.
+ *  S2 so members falls to 0 once, and whoever makes it 0 gives the word back; nobody is asleep on it then.
+ *  S3 turn never goes back: a thread that was going to sleep on an old one does not sleep.
+ * Ordering: leaving (acq_rel) orders the publication of every member before the word is given back.
+ */
+#include "shared.h"
+
+#include "atomic.h"
+#include "pool.h"
+
+#define COUNT 1024
+
+static struct vez__shared words[COUNT];
+static uint32_t links[COUNT];
+static struct vez__pool pool = VEZ__POOL(links);
+
+uint16_t vez__shared_take(void)
+{
+	return (uint16_t)vez__pool_take(&pool);
+}
+
+struct vez__shared *vez__shared_at(uint16_t number)
+{
+	return &words[number];
+}
+
+void vez__shared_join(struct vez__shared *s)
+{
+	vez__fetch_add(&s->members, 1, relaxed);
+}
+
+bool vez__shared_leave(struct vez__shared *s, uint32_t members)
+{
+	if (vez__fetch_add(&s->members, -members, acq_rel) != members)
+		return false;
+	vez__pool_give(&pool, (uint32_t)(s - words));
+	return true;
+}
+
+void vez__shared_forget(void)
+{
+	pool = (struct vez__pool)VEZ__POOL(links);
+	for (unsigned i = 0; i < COUNT; i++)
+		words[i].members = 0;
+}
