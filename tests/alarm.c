@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The alarm clock: its agenda, and the library's own thread. */
-#include "sync/alarm.h"
+#include "engine/alarm.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <vez.h>
 
 #include "async.h"
-#include "sync/agenda.h"
+#include "engine/agenda.h"
 
 TestSuite(alarm, .timeout = 120);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "guard.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "waits.h"
 
 TestSuite(barrier, .timeout = 120);
@@ -137,7 +137,7 @@ Test(barrier, E02_who_was_let_go_returns_without_the_object)
 	check_returns_without_the_object(barrier);
 }
 
-/* Seen to fail: vez__monitor_leave that reads cohort_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads cohort_ after it has left. */
 Test(barrier, E02_the_object_may_go_before_the_wake_is_sent)
 {
 	check_gone_before_the_wake(barrier);
@@ -149,7 +149,7 @@ Test(barrier, E02_destroyed_and_unmapped_by_who_was_let_go)
 	check_destroyed_by_who_was_let_go(barrier, 3000);
 }
 
-/* Seen to fail: vez__monitor_retire that returns after it has left. */
+/* Seen to fail: vez__retire that returns after it has left. */
 Test(barrier, E02_destroy_waits_for_who_comes_in)
 {
 	check_destroy_waits_for_who_comes_in(barrier);
@@ -691,8 +691,8 @@ Test(barrier, BAR_22_limits_and_resets_do_not_touch_a_decided_round)
 }
 
 /* The deadline of the first and the token of the second have ended their waits, but who is to take them out comes too
- * late: the round has been decided. Seen to fail: vez__request_keep that leaves out who is coming in; has_come and
- * vez__request_cancel_fired that do not ask for KEPT. */
+ * late: the round has been decided. Seen to fail: vez__keep that leaves out who is coming in; has_come and
+ * vez__end_fired that do not ask for KEPT. */
 Test(barrier, BAR_22_decided_while_they_were_coming_in)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -709,7 +709,7 @@ Test(barrier, BAR_22_decided_while_they_were_coming_in)
 		waiter_start(&w[1]);
 		waiter_await_parked(&w[0]);
 		waiter_await_parked(&w[1]);
-		vez__monitor_enter(&act.barrier.monitor_);
+		vez__lock_enter(&act.barrier.core_.word_);
 		inject_clock(NOON + 200);
 		thread_kick(&w[0].thread);
 		waiter_await_locked_out(&w[0]);
@@ -721,7 +721,7 @@ Test(barrier, BAR_22_decided_while_they_were_coming_in)
 		thread_freeze(&f.thread);
 		waiter_run(&w[2]);
 		waiter_await_locked_out(&w[2]);
-		vez__monitor_exit(&act.barrier.monitor_);
+		vez__lock_exit(&act.barrier.core_.word_);
 		gate_await(&act.gate, 1);
 		bool late = v->fault == FAULT_EINTR || v->fault == FAULT_LATE;
 		if (!late) {
@@ -917,7 +917,7 @@ static void wait_and_destroy(void *arg)
 	}
 }
 
-/* Seen to fail: vez__monitor_leave that reads the monitor after it has left. */
+/* Seen to fail: vez__leave_pending that reads the monitor after it has left. */
 Test(barrier, E02_the_first_to_return_destroys_it)
 {
 	vez_barrier_t *b = guard_new(sizeof *b);

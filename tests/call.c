@@ -37,7 +37,7 @@ static void open_shop(void)
 
 static void close_shop(void)
 {
-	EXPECT_EQ(vez_room_length(&shop.m.calls_), 0);
+	EXPECT_EQ(shop.m.core_.length_, 0);
 	EXPECT_EQ(vez_monitor_destroy(&shop.m), 0);
 }
 
@@ -94,9 +94,11 @@ static void make_call(void *arg)
 /* How many calls wait: gathered, or still to be. */
 static size_t waiting(void)
 {
+	struct vez__stay in;
 	vez_monitor_enter(&shop.m);
-	vez__calls_gather(&shop.m);
-	size_t n = vez_room_length(&shop.m.calls_);
+	vez__monitor_stay(&in, &shop.m);
+	vez__calls_gather(&in);
+	size_t n = shop.m.core_.length_;
 	vez_monitor_exit(&shop.m);
 	return n;
 }
@@ -104,7 +106,7 @@ static size_t waiting(void)
 /* Who has arrived, and is not gathered. */
 static uint64_t arrivals(void)
 {
-	return vez__load(&shop.m.word_, relaxed) & ~(VEZ__LOCKED | VEZ__CONTENDED);
+	return vez__load(&shop.m.core_.word_, relaxed) & ~(VEZ__LOCKED | VEZ__CONTENDED);
 }
 
 /* Starts it; returns when it is queued. */
@@ -576,7 +578,7 @@ Test(call, asynchronous_does_not_wait_for_the_monitor)
 	open_shop();
 	completions = 0;
 	vez_request_init(&r, completed, &expected);
-	shop.m.word_ = VEZ__LOCKED; /* another thread is inside */
+	shop.m.core_.word_ = VEZ__LOCKED; /* another thread is inside */
 	EXPECT_EQ(vez_monitor_call_async(&shop.m, NULL, note, &number, &r), EINPROGRESS);
 	EXPECT_EQ(vez_request_result(&r), EINPROGRESS);
 	EXPECT_EQ(shop.logged, 0);
@@ -704,7 +706,7 @@ Test(call, asynchronous_with_both_limits_fired_before_it_is_known)
 	completions = 0;
 	vez_request_init(&r, completed, &expected);
 	vez_request_set_limits(&r, vez_after_ms(3600000), &token);
-	shop.m.word_ = VEZ__LOCKED; /* another thread is inside */
+	shop.m.core_.word_ = VEZ__LOCKED; /* another thread is inside */
 	EXPECT_EQ(vez_monitor_call_async(&shop.m, NULL, note, &number, &r), EINPROGRESS);
 	vez_cancel_fire(&token);
 	vez_monitor_exit(&shop.m);

@@ -11,8 +11,8 @@
 #include "acquire.h"
 #include "async.h"
 #include "guard.h"
-#include "sync/alarm.h"
-#include "sync/engine.h"
+#include "engine/alarm.h"
+#include "engine/filing.h"
 
 TestSuite(cancel, .timeout = 120);
 

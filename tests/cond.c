@@ -18,7 +18,7 @@
 
 #include "bill.h"
 #include "guard.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "thread.h"
 #include "variant.h"
 
@@ -719,14 +719,14 @@ Test(cond, C04_CON_22_notified_between_its_deadline_and_its_leaving)
 			wait_start(&a);
 			wait_start(&b);
 			wait_await_parked(&a);
-			vez__monitor_enter(&c.monitor_);
+			vez__lock_enter(&c.core_.word_);
 			inject_clock(NOON + 5000);
 			thread_kick(&a.thread);
 			UNTIL(thread_futex(&a.thread) - (uintptr_t)&c < sizeof c);
 			thread_freeze(&a.thread);
 			thread_start(&n.thread, notify_one, &n);
 			UNTIL(thread_futex(&n.thread) - (uintptr_t)&c < sizeof c);
-			vez__monitor_exit(&c.monitor_);
+			vez__lock_exit(&c.core_.word_);
 			thread_join(&n.thread);
 			EXPECT_EQ(n.count, 1);
 			EXPECT_EQ(vez_cond_waiters(&c), 1);
@@ -763,13 +763,13 @@ Test(cond, B03_fired_notified_and_collected)
 		wait_start(&a);
 		wait_start(&b);
 		wait_await_parked(&a);
-		vez__monitor_enter(&c.monitor_);
-		vez_request_t *first = vez_room_first(&c.room_);
+		vez__lock_enter(&c.core_.word_);
+		vez_request_t *first = c.queue_;
 		thread_start(&notifies, broadcast_it, &c);
 		UNTIL(thread_futex(&notifies) - (uintptr_t)&c < sizeof c);
 		thread_start(&fires, fire_it, &a.own);
 		UNTIL(LOAD(&first->word_) & VEZ__FIRED);
-		vez__monitor_exit(&c.monitor_);
+		vez__lock_exit(&c.core_.word_);
 		thread_join(&fires);
 		thread_join(&notifies);
 		int rc = wait_join(&a);
@@ -1044,12 +1044,13 @@ Test(cond, A06_destroyed_while_a_notified_one_is_on_its_way_in)
 		a.deadline = NOON + 1000;
 		wait_start(&a);
 		wait_await_parked(&a);
-		vez__monitor_enter(&c->monitor_);
+		struct vez__stay in;
+		vez__enter(&in, &c->core_);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		UNTIL(thread_futex(&a.thread) - (uintptr_t)c < sizeof *c);
-		EXPECT(vez_monitor_settle(&c->monitor_, vez_room_first(&c->room_), 0));
-		vez__monitor_exit(&c->monitor_);
+		EXPECT(vez__settle(&in, c->queue_, 0));
+		vez__leave(&in, NULL);
 		EXPECT_EQ(vez_cond_waiters(c), 0);
 		EXPECT_EQ(vez_cond_destroy(c), 0);
 		guard_close(c);

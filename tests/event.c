@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "waits.h"
 
 static void with_requests(void)
@@ -189,7 +189,7 @@ Test(event, A06_who_was_let_go_returns_without_the_object)
 		check_returns_without_the_object(on);
 }
 
-/* Seen to fail: vez__monitor_leave that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
 Test(event, A06_the_object_may_go_before_the_wake_is_sent)
 {
 	EACH_KIND(on)
@@ -203,7 +203,7 @@ Test(event, A06_destroyed_and_unmapped_by_who_was_let_go)
 		check_destroyed_by_who_was_let_go(on, 3000);
 }
 
-/* Seen to fail: destroy that does not wait (vez__monitor_retire that returns after it has left). */
+/* Seen to fail: destroy that does not wait (vez__retire that returns after it has left). */
 Test(event, ALL_destroy_waits_for_who_comes_in)
 {
 	EACH_KIND(on)
@@ -332,8 +332,8 @@ Test(event, ALL_set_then_reset_while_another_is_inside)
 		struct waiter w[WAITERS], late = WAITER(manual, &e, v->form);
 		make_manual(&e);
 		start_all(w, manual, &e, v->form);
-		vez__monitor_enter(&e.monitor_);
-		const struct vez__ops *ops = e.room_.ops_;
+		vez__lock_enter(&e.core_.word_);
+		const struct vez__rules *ops = e.queue_->rules_;
 		unsigned before = inject_wakes();
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT_EQ(vez_event_waiters(&e), 0);
@@ -342,7 +342,7 @@ Test(event, ALL_set_then_reset_while_another_is_inside)
 		EXPECT_EQ(inject_wakes(), before);
 		waiter_run(&late);
 		waiter_await_locked_out(&late);
-		vez__monitor_leave(&e.monitor_, ops);
+		vez__leave_entered(&e.core_, ops);
 		for (int i = 0; i < WAITERS; i++)
 			EXPECT_EQ(waiter_join(&w[i]), 0);
 		EXPECT(waiter_blocked(&late));
@@ -389,14 +389,14 @@ Test(event, ALL_auto_each_set_counts_while_another_is_inside)
 			start_all(w, automatic, &e, v->form);
 			vez_cancel_fire(&w[1].own);
 			int left = form_has_token(v->form) ? WAITERS - 1 : WAITERS;
-			vez__monitor_enter(&e.monitor_);
-			const struct vez__ops *ops = e.room_.ops_;
+			vez__lock_enter(&e.core_.word_);
+			const struct vez__rules *ops = e.queue_->rules_;
 			for (int i = 0; i < sets; i++)
 				EXPECT_EQ(vez_event_set(&e), 0);
 			EXPECT_EQ(vez_event_waiters(&e), left - sets);
 			EXPECT_EQ(vez_event_reset(&e), 0);
 			EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), ETIMEDOUT);
-			vez__monitor_leave(&e.monitor_, ops);
+			vez__leave_entered(&e.core_, ops);
 			while (vez_event_waiters(&e) > 0)
 				EXPECT_EQ(vez_event_set(&e), 0);
 			for (int i = 0; i < WAITERS; i++)
@@ -416,8 +416,8 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 		make_auto(&e);
 		waiter_start(&w);
 		waiter_await_parked(&w);
-		vez__monitor_enter(&e.monitor_);
-		const struct vez__ops *ops = e.room_.ops_;
+		vez__lock_enter(&e.core_.word_);
+		const struct vez__rules *ops = e.queue_->rules_;
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT(!vez_event_is_set(&e));
 		EXPECT_EQ(vez_event_set(&e), 0);
@@ -426,7 +426,7 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 		/* The first is decided: a newcomer has the second. */
 		EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), 0);
 		EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), ETIMEDOUT);
-		vez__monitor_leave(&e.monitor_, ops);
+		vez__leave_entered(&e.core_, ops);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(automatic, &e);
 	}
@@ -469,13 +469,13 @@ Test(event, C04_set_between_its_deadline_and_its_leaving)
 		waiter_start(&b);
 		waiter_await_parked(&a);
 		waiter_await_parked(&b);
-		vez__monitor_enter(&e.monitor_);
+		vez__lock_enter(&e.core_.word_);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		waiter_await_locked_out(&a);
 		EXPECT_EQ(vez_event_set(&e), 0);
 		/* Leaves without serving: the one whose deadline has passed comes in first. */
-		vez__monitor_exit(&e.monitor_);
+		vez__lock_exit(&e.core_.word_);
 		EXPECT_EQ(waiter_join(&a), 0);
 		if (on == automatic) {
 			EXPECT(waiter_blocked(&b));
@@ -492,7 +492,7 @@ Test(event, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 	EACH_KIND(on) EACH_WAIT(v, ONE_FORM) {
 		vez_event_t e;
 		on->make(&e);
-		vez__monitor_enter(&e.monitor_);
+		vez__lock_enter(&e.core_.word_);
 		EXPECT_EQ(vez_event_waiters(&e), 0);
 		EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), ETIMEDOUT);
 		EXPECT_EQ(vez_event_set(&e), 0);
@@ -502,7 +502,7 @@ Test(event, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		EXPECT_EQ(vez_event_reset(&e), 0);
 		EXPECT(!vez_event_is_set(&e));
 		EXPECT_EQ(inject_waits(), 0);
-		vez__monitor_exit(&e.monitor_);
+		vez__lock_exit(&e.core_.word_);
 		EXPECT_EMPTY(on, &e);
 	}
 }
@@ -516,11 +516,11 @@ Test(event, A06_a_wait_returns_when_the_set_has_left)
 		struct waiter w = WAITER(on, &e, v->form);
 		on->make(&e);
 		EXPECT_EQ(vez_event_set(&e), 0);
-		vez__monitor_enter(&e.monitor_);
+		vez__lock_enter(&e.core_.word_);
 		waiter_run(&w);
 		waiter_await_locked_out(&w);
 		EXPECT(vez_event_is_set(&e));
-		vez__monitor_exit(&e.monitor_);
+		vez__lock_exit(&e.core_.word_);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(on, &e);
 	}
@@ -620,11 +620,11 @@ Test(event, A16_a_handler_sets_while_its_thread_is_inside)
 		set_by_handler = &e;
 		handle();
 		waiter_start(&w);
-		vez__monitor_enter(&e.monitor_);
-		const struct vez__ops *ops = e.room_.ops_;
+		vez__lock_enter(&e.core_.word_);
+		const struct vez__rules *ops = e.queue_->rules_;
 		raise(SIGUSR1);
 		EXPECT_EQ(handled, 1);
-		vez__monitor_leave(&e.monitor_, ops);
+		vez__leave_entered(&e.core_, ops);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(on, &e);
 	}

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <vez.h>
 
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "thread.h"
 #include "variant.h"
 #include "waits.h"
@@ -270,7 +270,7 @@ Test(group, A06_returns_without_the_object)
 	check_returns_without_the_object(&one);
 }
 
-/* Seen to fail: vez__monitor_leave that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
 Test(group, A06_gone_before_the_wake)
 {
 	check_gone_before_the_wake(&one);
@@ -351,7 +351,7 @@ Test(group, ALL_as_many_as_can_be_counted)
 	EACH_FORM(v, ALL) {
 		vez_group_t g = make();
 		EXPECT_EQ(vez_group_enter(&g, A), 0);
-		g.monitor_.word_ += (COUNT_MOST - 2) << 35;
+		g.core_.word_ += (COUNT_MOST - 2) << 35;
 		EXPECT_EQ(vez_group_enter(&g, A), 0);
 		struct member m = MEMBER(&g, A, v->form);
 		EXPECT_EQ(enter_as(&m), EOVERFLOW);
@@ -369,7 +369,7 @@ Test(group, ALL_as_many_as_can_be_counted)
 		EXPECT(member_blocked(&same));
 		EXPECT_EQ(vez_group_leave(&g), 0);
 		EXPECT_EQ(member_join(&same), 0);
-		g.monitor_.word_ -= (COUNT_MOST - 2) << 35;
+		g.core_.word_ -= (COUNT_MOST - 2) << 35;
 		expect_inside(&g, 2);
 	}
 }
@@ -606,14 +606,14 @@ Test(group, ALL_what_is_decided_while_the_monitor_is_busy)
 		EXPECT_EQ(vez_group_enter(&g, A), 0);
 		member_start_as(&b, &g, B, v->form);
 		member_await_parked(&b);
-		vez__monitor_enter(&g.monitor_);
+		vez__lock_enter(&g.core_.word_);
 		EXPECT_EQ(vez_group_leave(&g), 0);
 		thread_start(&late.thread, run, &late);
 		UNTIL(thread_futex(&late.thread) - (uintptr_t)&g < sizeof g)
 			;
 		EXPECT(!thread_done(&b.thread));
 		/* As who is inside leaves: it serves. */
-		vez__monitor_exit(&g.monitor_);
+		vez__lock_exit(&g.core_.word_);
 		UNTIL(vez_group_waiters(&g) == 1 && thread_done(&b.thread))
 			;
 		EXPECT_EQ(member_join(&b), 0);
@@ -647,12 +647,12 @@ Test(group, ALL_who_is_as_good_as_inside_can_be_made_to_leave)
 		EXPECT_EQ(vez_group_enter(&g, A), 0);
 		member_start_as(&b, &g, B, v->form);
 		member_await_parked(&b);
-		vez__monitor_enter(&g.monitor_);
+		vez__lock_enter(&g.core_.word_);
 		EXPECT_EQ(vez_group_leave(&g), 0);
 		thread_start(&l.thread, leave_once, &l);
 		UNTIL(thread_futex(&l.thread) - (uintptr_t)&g < sizeof g)
 			;
-		vez__monitor_exit(&g.monitor_);
+		vez__lock_exit(&g.core_.word_);
 		thread_join(&l.thread);
 		EXPECT_EQ(l.rc, 0);
 		EXPECT_EQ(member_join(&b), 0);
@@ -667,11 +667,11 @@ Test(group, A06_an_enter_waits_for_who_is_leaving)
 	EACH_FORM(v, ALL) {
 		vez_group_t g = make();
 		struct member m = MEMBER(&g, A, v->form);
-		vez__monitor_enter(&g.monitor_);
+		vez__lock_enter(&g.core_.word_);
 		thread_start(&m.thread, run, &m);
 		UNTIL(thread_futex(&m.thread) - (uintptr_t)&g < sizeof g)
 			;
-		vez__monitor_exit(&g.monitor_);
+		vez__lock_exit(&g.core_.word_);
 		EXPECT_EQ(member_join(&m), 0);
 		expect_inside(&g, 1);
 	}
@@ -682,7 +682,7 @@ Test(group, A06_an_enter_waits_for_who_is_leaving)
 Test(group, ALL_07_a_busy_monitor_delays_neither_try_nor_leave)
 {
 	vez_group_t g = make();
-	vez__monitor_enter(&g.monitor_);
+	vez__lock_enter(&g.core_.word_);
 	EXPECT_EQ(vez_group_leave(&g), EPERM);
 	EXPECT_EQ(vez_group_try_enter(&g, A), 0);
 	EXPECT_EQ(vez_group_try_enter(&g, A), 0);
@@ -690,7 +690,7 @@ Test(group, ALL_07_a_busy_monitor_delays_neither_try_nor_leave)
 	EXPECT_EQ(vez_group_leave(&g), 0);
 	EXPECT_EQ(vez_group_leave(&g), 0);
 	EXPECT_EQ(vez_group_waiters(&g), 0);
-	vez__monitor_exit(&g.monitor_);
+	vez__lock_exit(&g.core_.word_);
 	expect_inside(&g, 0);
 }
 

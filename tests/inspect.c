@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vez.h>
 
-#include "sync/record.h"
+#include "engine/records.h"
 #include "thread.h"
 
 TestSuite(inspect, .timeout = 120);

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "waits.h"
 
 static void with_requests(void)
@@ -155,7 +155,7 @@ Test(latch, LAT_16_A06_who_was_let_go_returns_without_the_object)
 	check_returns_without_the_object(latch);
 }
 
-/* Seen to fail: vez__monitor_leave that reads cohort_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads cohort_ after it has left. */
 Test(latch, LAT_16_A06_the_object_may_go_before_the_wake_is_sent)
 {
 	check_gone_before_the_wake(latch);
@@ -167,7 +167,7 @@ Test(latch, LAT_16_A06_destroyed_and_unmapped_by_who_was_let_go)
 	check_destroyed_by_who_was_let_go(latch, 3000);
 }
 
-/* Seen to fail: vez__monitor_retire that returns after it has left. */
+/* Seen to fail: vez__retire that returns after it has left. */
 Test(latch, ALL_destroy_waits_for_who_comes_in)
 {
 	check_destroy_waits_for_who_comes_in(latch);
@@ -307,7 +307,7 @@ Test(latch, ALL_nobody_waits_any_more)
 		EXPECT(waiter_blocked(&b));
 		vez_cancel_fire(&b.own);
 		EXPECT_EQ(waiter_join(&b), ECANCELED);
-		EXPECT_EQ(l.monitor_.word_, UINT64_C(1) << 32);
+		EXPECT_EQ(l.core_.word_, UINT64_C(1) << 32);
 		EXPECT_EQ(vez_latch_count_down(&l, 1), 0);
 		EXPECT_EQ(vez_latch_wait_until(&l, VEZ_NOW, NULL), 0);
 		EXPECT_EMPTY(latch, &l);
@@ -326,14 +326,14 @@ Test(latch, C04_opened_between_its_deadline_and_its_leaving)
 		waiter_start(&b);
 		waiter_await_parked(&a);
 		waiter_await_parked(&b);
-		vez__monitor_enter(&l.monitor_);
+		vez__lock_enter(&l.core_.word_);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		waiter_await_locked_out(&a);
 		EXPECT_EQ(vez_latch_count_down(&l, 1), 0);
 		EXPECT_EQ(vez_latch_waiters(&l), 0);
 		/* Leaves without serving: the one whose deadline has passed comes in first. */
-		vez__monitor_exit(&l.monitor_);
+		vez__lock_exit(&l.core_.word_);
 		EXPECT_EQ(waiter_join(&a), 0);
 		EXPECT_EQ(waiter_join(&b), 0);
 		EXPECT_EMPTY(latch, &l);
@@ -345,7 +345,7 @@ Test(latch, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 {
 	EACH_WAIT(v, ONE_FORM) {
 		vez_latch_t l = VEZ_LATCH_INITIALIZER(2);
-		vez__monitor_enter(&l.monitor_);
+		vez__lock_enter(&l.core_.word_);
 		EXPECT_EQ(vez_latch_waiters(&l), 0);
 		EXPECT_EQ(vez_latch_count_down(&l, 1), 0);
 		EXPECT_EQ(vez_latch_count(&l), 1);
@@ -353,7 +353,7 @@ Test(latch, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		EXPECT_EQ(vez_latch_count_down(&l, 1), 0);
 		EXPECT_EQ(vez_latch_wait_until(&l, VEZ_NOW, NULL), 0);
 		EXPECT_EQ(inject_waits(), 0);
-		vez__monitor_exit(&l.monitor_);
+		vez__lock_exit(&l.core_.word_);
 		EXPECT_EMPTY(latch, &l);
 	}
 }
@@ -364,10 +364,10 @@ Test(latch, LAT_16_a_wait_returns_when_the_opener_has_left)
 	EACH_WAIT(v, ALL) {
 		vez_latch_t l = VEZ_LATCH_INITIALIZER(0);
 		struct waiter w = WAITER(latch, &l, v->form);
-		vez__monitor_enter(&l.monitor_);
+		vez__lock_enter(&l.core_.word_);
 		waiter_run(&w);
 		waiter_await_locked_out(&w);
-		vez__monitor_exit(&l.monitor_);
+		vez__lock_exit(&l.core_.word_);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(latch, &l);
 	}

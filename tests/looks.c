@@ -15,7 +15,7 @@
 #include <vez.h>
 
 #include "guard.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "thread.h"
 #include "variant.h"
 
@@ -462,7 +462,7 @@ static int destroy_once(void *o)
 
 static size_t once_waiters(const void *o)
 {
-	return vez_room_length(&((const vez_once_t *)o)->room_);
+	return ((const vez_once_t *)o)->core_.length_;
 }
 
 /* A user's own: an event in a monitor. */
@@ -593,7 +593,7 @@ static const struct kind kinds[] = {
 	{ "monitor", sizeof(struct own), make_own, wait_own, let_go_own, destroy_own, own_waiters, NULL, { 0 }, { 0 },
 	  0 },
 	{ "object", sizeof(vez_object_t), make_object, wait_object, let_go_object, destroy_object, object_waiters, NULL,
-	  { 0 }, { 0 }, offsetof(vez_object_t, monitor_) },
+	  { 0 }, { 0 }, offsetof(vez_object_t, core_) },
 };
 
 static const struct kind *kind_at(const struct kind *k)
@@ -604,7 +604,7 @@ static const struct kind *kind_at(const struct kind *k)
 	return k;
 }
 
-static vez_monitor_t *monitor_of(const struct kind *k, void *o)
+static uint64_t *core_of(const struct kind *k, void *o)
 {
 	return (vez_monitor_t *)((char *)o + k->monitor);
 }
@@ -718,13 +718,13 @@ Test(looks, ALL_07_nobody_is_waited_for)
 		void *o = guard_new(k->size);
 		k->make(o);
 		all_wait(w, k, o);
-		vez__monitor_enter(monitor_of(k, o));
+		vez__lock_enter(core_of(k, o));
 		unsigned waits = inject_waits();
 		guard_read_only(o);
 		expect_seen(k, o, WAITERS);
 		CHECK(k, inject_waits() == waits);
 		guard_writable(o);
-		vez__monitor_exit(monitor_of(k, o));
+		vez__lock_exit(core_of(k, o));
 		all_go(w);
 		CHECK(k, k->destroy(o) == 0);
 		guard_free(o);
@@ -755,9 +755,9 @@ Test(looks, ALL_07_in_a_handler_of_who_is_inside)
 		seen_kind = k;
 		seen_object = o;
 		seen_waiters = 0;
-		vez__monitor_enter(monitor_of(k, o));
+		vez__lock_enter(core_of(k, o));
 		raise(SIGUSR1);
-		vez__monitor_exit(monitor_of(k, o));
+		vez__lock_exit(core_of(k, o));
 		CHECK(k, seen_waiters == WAITERS);
 		all_go(w);
 		CHECK(k, k->destroy(o) == 0);
@@ -869,14 +869,14 @@ Test(looks, ALL_07_tokens_and_requests)
 	vez_request_init(request, NULL, NULL);
 	vez_request_set_limits(request, VEZ_FOREVER, token);
 	EXPECT_EQ(vez_sem_acquire_async(&sem, 1, request), EINPROGRESS);
-	vez__monitor_enter(&sem.monitor_);
+	vez__lock_enter(&sem.core_.word_);
 	guard_read_only(token);
 	guard_read_only(request);
 	EXPECT(!vez_cancel_fired(token));
 	EXPECT_EQ(vez_request_result(request), EINPROGRESS);
 	guard_writable(token);
 	guard_writable(request);
-	vez__monitor_exit(&sem.monitor_);
+	vez__lock_exit(&sem.core_.word_);
 	vez_cancel_fire(token);
 	guard_read_only(token);
 	guard_read_only(request);

@@ -191,7 +191,7 @@ Test(monitor, ALL_rooms_are_ordered_by_key_then_by_arrival)
 		vez_monitor_enter(&m);
 		vez_request_t *r = vez_room_first(&room);
 		for (int i = 0; i < WAITERS; i++) {
-			EXPECT_EQ(vez_request_word(r), order[i]);
+			EXPECT_EQ(vez_request_value(r), order[i]);
 			EXPECT(vez_request_ptr(r) == &w[order[i]]);
 			vez_request_t *next = vez_room_next(&room, r);
 			EXPECT(vez_monitor_settle(&m, r, i));
@@ -414,7 +414,7 @@ static void settle_and_stop(void *arg)
 	vez_monitor_exit(w->m);
 }
 
-/* Seen to fail: vez__monitor_leave that touches the monitor after it has left. */
+/* Seen to fail: vez__leave_pending that touches the monitor after it has left. */
 Test(monitor, A06_I03_the_monitor_may_go_before_the_wake_is_sent)
 {
 	EACH_VARIANT(v, FIFO_ONLY) {
@@ -462,8 +462,8 @@ struct user_sem {
 static void user_grant(struct user_sem *s)
 {
 	vez_request_t *r;
-	while ((r = vez_room_first(&s->room)) && vez_request_word(r) <= s->permits) {
-		s->permits -= vez_request_word(r);
+	while ((r = vez_room_first(&s->room)) && vez_request_value(r) <= s->permits) {
+		s->permits -= vez_request_value(r);
 		vez_monitor_settle(&s->m, r, 0);
 	}
 }

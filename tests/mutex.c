@@ -18,7 +18,7 @@
 
 #include "bill.h"
 #include "guard.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "thread.h"
 #include "variant.h"
 
@@ -488,9 +488,9 @@ Test(mutex, LCK_22_fair_in_the_order_of_arrival)
 }
 
 /* The operations, as the engine has them: of a request that is queued. */
-static const struct vez__ops *ops_of(vez_mutex_t *m)
+static const struct vez__rules *ops_of(vez_mutex_t *m)
 {
-	return m->room_.ops_;
+	return m->queue_->rules_;
 }
 
 /* Free for a moment: the one inside has yet to hand it over. Seen to fail: take that looks at HELD only; an unlock
@@ -504,8 +504,8 @@ Test(mutex, LCK_23_ALL_07_free_while_another_thread_is_inside)
 			struct locker a = LOCKER(&m, v->form);
 			lock_start(&a);
 			lock_await_parked(&a);
-			vez__monitor_enter(&m.monitor_);
-			const struct vez__ops *ops = ops_of(&m);
+			vez__lock_enter(&m.core_.word_);
+			const struct vez__rules *ops = ops_of(&m);
 			EXPECT_EQ(vez_mutex_waiters(&m), 1);
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
 			EXPECT_EQ(vez_mutex_waiters(&m), 1);
@@ -514,7 +514,7 @@ Test(mutex, LCK_23_ALL_07_free_while_another_thread_is_inside)
 			EXPECT_EQ(elsewhere(lock_expired, &m), ETIMEDOUT);
 			EXPECT_EQ(vez_mutex_unlock(&m), v->flags ? 0 : EPERM);
 			EXPECT(lock_blocked(&a));
-			vez__monitor_leave(&m.monitor_, ops);
+			vez__leave_entered(&m.core_, ops);
 			EXPECT_EQ(lock_join(&a), 0);
 			EXPECT_QUIET(&m);
 		}
@@ -527,7 +527,7 @@ Test(mutex, ALL_07_nobody_queued_and_another_thread_inside)
 	EACH_VARIANT(v, ONE_FORM) {
 		EACH_MUTEX_KIND(kind) {
 			vez_mutex_t m = make_mutex(fairness(v) | kind);
-			vez__monitor_enter(&m.monitor_);
+			vez__lock_enter(&m.core_.word_);
 			EXPECT_EQ(vez_mutex_trylock(&m), 0);
 			EXPECT_EQ(vez_mutex_waiters(&m), 0);
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
@@ -535,7 +535,7 @@ Test(mutex, ALL_07_nobody_queued_and_another_thread_inside)
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
 			EXPECT_EQ(lock_expired(&m), 0);
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
-			vez__monitor_exit(&m.monitor_);
+			vez__lock_exit(&m.core_.word_);
 			EXPECT_QUIET(&m);
 		}
 	}
@@ -616,11 +616,10 @@ Test(mutex, D01_who_overtakes_does_not_lose_the_one_who_was_told)
 static void looked_in_vain(struct locker *a)
 {
 	lock_await_parked(a);
-	vez__monitor_enter(&a->mutex->monitor_);
-	const struct vez__ops *ops = ops_of(a->mutex);
-	vez_monitor_t *m = &a->mutex->monitor_;
-	EXPECT(!(LOAD(&m->word_) & (UINT64_C(1) << 34)));
-	vez__monitor_leave(m, ops);
+	vez__lock_enter(&a->mutex->core_.word_);
+	const struct vez__rules *ops = ops_of(a->mutex);
+	EXPECT(!(LOAD(&a->mutex->core_.word_) & 0x20));
+	vez__leave_entered(&a->mutex->core_, ops);
 }
 
 /* Seen to fail: a first that never asks for the hand-over; one that asks at its first look. */
@@ -988,14 +987,14 @@ Test(mutex, C04_let_in_between_its_deadline_and_its_leaving)
 		lock_start(&a);
 		lock_start(&b);
 		lock_await_parked(&a);
-		vez__monitor_enter(&m.monitor_);
-		const struct vez__ops *ops = ops_of(&m);
+		vez__lock_enter(&m.core_.word_);
+		const struct vez__rules *ops = ops_of(&m);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		UNTIL(thread_futex(&a.thread) - (uintptr_t)&m < sizeof m);
 		EXPECT_EQ(vez_mutex_unlock(&m), 0);
 		EXPECT_EQ(vez_mutex_waiters(&m), 2);
-		vez__monitor_leave(&m.monitor_, ops);
+		vez__leave_entered(&m.core_, ops);
 		UNTIL(LOAD(&a.has));
 		EXPECT_EQ(a.rc, 0);
 		expect_either(&m, &a, 0, &b);
@@ -1013,16 +1012,16 @@ Test(mutex, F02_a_head_that_leaves_while_the_mutex_is_free)
 		lock_start(&a);
 		lock_start(&b);
 		lock_await_parked(&a);
-		vez__monitor_enter(&m.monitor_);
-		const struct vez__ops *ops = ops_of(&m);
+		vez__lock_enter(&m.core_.word_);
+		const struct vez__rules *ops = ops_of(&m);
 		/* A fire has found it, and is not inside yet. */
-		struct vez_request *first = vez_room_first(&m.room_);
+		struct vez_request *first = m.queue_;
 		vez_cancel_t *token = first->cancel_;
 		struct thread fires = { .name = "fires" };
 		thread_start(&fires, (void (*)(void *))vez_cancel_fire, token);
 		UNTIL(LOAD(&first->word_) & VEZ__FIRED);
 		EXPECT_EQ(vez_mutex_unlock(&m), 0);
-		vez__monitor_leave(&m.monitor_, ops);
+		vez__leave_entered(&m.core_, ops);
 		thread_join(&fires);
 		expect_either(&m, &a, ECANCELED, &b);
 	}

@@ -14,7 +14,7 @@
 #include <vez.h>
 
 #include "guard.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "thread.h"
 #include "variant.h"
 
@@ -67,7 +67,7 @@ static void run(void *arg)
 
 static size_t waiting(const vez_once_t *o)
 {
-	return vez_room_length(&o->room_);
+	return o->core_.length_;
 }
 
 /* Starts one whose function stops, and returns when it does. */
@@ -326,7 +326,7 @@ static void run_and_stop(void *arg)
 	run(arg);
 }
 
-/* Seen to fail: vez__monitor_leave that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
 Test(once, A06_gone_before_the_wake)
 {
 	EACH_FAULT(v) {
@@ -422,11 +422,11 @@ Test(once, A06_nobody_is_ahead_of_who_leaves)
 	struct caller c = { .once = &o };
 	int runs;
 	EXPECT_EQ(call(&o, 0, &runs), 0);
-	vez__monitor_enter(&o.monitor_);
+	vez__lock_enter(&o.core_.word_);
 	thread_start(&c.thread, run, &c);
 	UNTIL(thread_futex(&c.thread) - (uintptr_t)&o < sizeof o)
 		;
-	vez__monitor_exit(&o.monitor_);
+	vez__lock_exit(&o.core_.word_);
 	EXPECT_EQ(caller_join(&c), 0);
 	EXPECT_EQ(c.runs, 0);
 }

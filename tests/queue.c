@@ -11,7 +11,7 @@
 #include <string.h>
 #include <vez.h>
 
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "thread.h"
 #include "variant.h"
 #include "waits.h"
@@ -366,7 +366,7 @@ Test(queue, A06_returns_without_the_object)
 		check_returns_without_the_object(way);
 }
 
-/* Seen to fail: vez__monitor_leave that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
 Test(queue, A06_gone_before_the_wake)
 {
 	EACH_WAY(way)
@@ -520,16 +520,16 @@ Test(queue, QUE_05_refused_without_entering)
 		struct ints i;
 		int item = NOTHING;
 		make(&i, capacity);
-		vez__monitor_enter(&i.q.monitor_);
+		vez__lock_enter(&i.q.core_.word_);
 		EXPECT_EQ(taken(&i), -EBUSY);
 		EXPECT_EQ(vez_queue_take_until(&i.q, &item, VEZ_NOW, NULL), ETIMEDOUT);
-		vez__monitor_exit(&i.q.monitor_);
+		vez__lock_exit(&i.q.core_.word_);
 		fill(&i, 0, capacity);
-		vez__monitor_enter(&i.q.monitor_);
+		vez__lock_enter(&i.q.core_.word_);
 		EXPECT_EQ(put(&i, 9), EBUSY);
 		EXPECT_EQ(vez_queue_put_until(&i.q, &item, 0, NULL), ETIMEDOUT);
 		expect_state(&i, capacity, 0, 0);
-		vez__monitor_exit(&i.q.monitor_);
+		vez__lock_exit(&i.q.core_.word_);
 		EXPECT_EQ(vez_queue_destroy(&i.q), 0);
 	}
 }
@@ -542,11 +542,11 @@ Test(queue, QUE_31_that_somebody_is_inside_is_no_refusal)
 	make(&i, 1);
 	fill(&i, 6, 1);
 	struct worker w = { .on = &i };
-	vez__monitor_enter(&i.q.monitor_);
+	vez__lock_enter(&i.q.core_.word_);
 	thread_start(&w.thread, try_to_take, &w);
 	UNTIL(thread_futex(&w.thread) - (uintptr_t)&i < sizeof i)
 		;
-	vez__monitor_exit(&i.q.monitor_);
+	vez__lock_exit(&i.q.core_.word_);
 	thread_join(&w.thread);
 	EXPECT_EQ(w.items, 6);
 	expect_over(&i);

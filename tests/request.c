@@ -10,7 +10,7 @@
 
 #include "async.h"
 #include "guard.h"
-#include "sync/alarm.h"
+#include "engine/alarm.h"
 
 TestSuite(request, .timeout = 120);
 
@@ -35,7 +35,7 @@ Test(request, ALL_init_makes_what_zero_bytes_are)
 	EXPECT_EQ(memcmp(&made, &zero, sizeof made), 0);
 	EXPECT_EQ(memcmp(&initialized, &zero, sizeof zero), 0);
 	EXPECT(vez_request_ptr(&made) == NULL);
-	EXPECT_EQ(vez_request_word(&made), 0);
+	EXPECT_EQ(vez_request_value(&made), 0);
 }
 
 /* Seen to fail: set_value that keeps 32 bits. */
@@ -46,10 +46,10 @@ Test(request, ALL_values_are_kept)
 	vez_request_set_value(&r, &here, UINT64_C(0xfedcba9876543210));
 	vez_request_set_key(&r, INT64_MIN);
 	EXPECT(vez_request_ptr(&r) == &here);
-	EXPECT_EQ(vez_request_word(&r), UINT64_C(0xfedcba9876543210));
+	EXPECT_EQ(vez_request_value(&r), UINT64_C(0xfedcba9876543210));
 	vez_request_set_value(&r, NULL, 0);
 	EXPECT(vez_request_ptr(&r) == NULL);
-	EXPECT_EQ(vez_request_word(&r), 0);
+	EXPECT_EQ(vez_request_value(&r), 0);
 }
 
 struct waiter {
@@ -83,7 +83,7 @@ Test(request, ALL_one_wait_after_another)
 			vez_monitor_enter(&w.m);
 			vez_request_t *first = vez_room_first(&w.room);
 			EXPECT(first == &w.r);
-			EXPECT_EQ(vez_request_word(first), 10 + i);
+			EXPECT_EQ(vez_request_value(first), 10 + i);
 			*(int *)vez_request_ptr(first) = i + 1;
 			EXPECT(vez_monitor_settle(&w.m, first, 20 + i));
 			vez_monitor_exit(&w.m);

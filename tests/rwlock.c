@@ -17,7 +17,7 @@
 
 #include "bill.h"
 #include "guard.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 #include "thread.h"
 #include "variant.h"
 #include "waits.h"
@@ -403,7 +403,7 @@ Test(rwlock, ALL_07_nobody_queued_and_another_thread_inside)
 {
 	EACH_POLICY {
 		vez_rwlock_t l = make();
-		vez__monitor_enter(&l.monitor_);
+		vez__lock_enter(&l.core_.word_);
 		EXPECT_EQ(vez_rwlock_waiters(&l), 0);
 		EXPECT_EQ(vez_rwlock_tryrdlock(&l), 0);
 		EXPECT_EQ(vez_rwlock_trywrlock(&l), EBUSY);
@@ -414,7 +414,7 @@ Test(rwlock, ALL_07_nobody_queued_and_another_thread_inside)
 		EXPECT_EQ(vez_rwlock_tryrdlock(&l), EBUSY);
 		EXPECT_EQ(vez_rwlock_wrunlock(&l), 0);
 		EXPECT_EQ(vez_rwlock_waiters(&l), 0);
-		vez__monitor_exit(&l.monitor_);
+		vez__lock_exit(&l.core_.word_);
 		EXPECT_FREE(&l);
 	}
 }
@@ -602,7 +602,7 @@ static int written_no_more_and_serve(void *l)
 	return vez_rwlock_destroy(l) == EBUSY ? rc : -1;
 }
 
-/* Seen to fail: vez__monitor_retire that returns after it has left. */
+/* Seen to fail: vez__retire that returns after it has left. */
 Test(rwlock, ALL_destroy_waits_for_who_comes_in)
 {
 	static const struct waitable served[] = {
@@ -615,7 +615,7 @@ Test(rwlock, ALL_destroy_waits_for_who_comes_in)
 	}
 }
 
-/* Seen to fail: vez__monitor_leave that reads cohort_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads cohort_ after it has left. */
 Test(rwlock, A06_the_object_may_go_before_the_wake_is_sent)
 {
 	EACH_POLICY EACH_WAITABLE(on)

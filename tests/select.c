@@ -2,9 +2,9 @@
 /*
  * Wait-for-any: exactly one member is acquired, and the others are left as if they had never asked.
  *
- * Seen to fail: vez__select_claim that always says true (one is taken, a thousand members, same object, meeting, a
- * user's); vez__request_drop that takes nothing back (one is taken, a thousand members); meet_first without
- * vez__select_same (it hangs).
+ * Seen to fail: vez__winner_take that always says true (one is taken, a thousand members, same object, meeting, a
+ * user's); vez__drop that takes nothing back (one is taken, a thousand members); meet_first without
+ * vez__same_select (it hangs).
  */
 #include <errno.h>
 #include <string.h>

@@ -19,7 +19,7 @@
 #include "bill.h"
 #include "guard.h"
 #include "sanitizer.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 
 static void with_requests(void)
 {
@@ -1095,7 +1095,7 @@ static void outlive(const struct variant *v, void (*let_go)(void *), int rc)
 	guard_free(s);
 }
 
-/* Seen to fail: vez__monitor_leave that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
 Test(sem, A06_the_object_may_go_before_the_wake_is_sent)
 {
 	EACH_VARIANT(v, ALL) {
@@ -1253,14 +1253,14 @@ Test(sem, C04_granted_between_its_deadline_and_its_leaving)
 		acquire_start(&b);
 		acquire_await_parked(&a);
 		/* It finds the monitor busy, and the one inside lets it go. */
-		vez__monitor_enter(&s.monitor_);
+		vez__lock_enter(&s.core_.word_);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		UNTIL(thread_futex(&a.thread) - (uintptr_t)&s < sizeof s)
 			;
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
 		EXPECT_EQ(vez_sem_waiters(&s), 2);
-		vez__monitor_leave(&s.monitor_, s.room_.ops_);
+		vez__leave_entered(&s.core_, s.queue_->rules_);
 		UNTIL(thread_done(&a.thread))
 			;
 		EXPECT_EQ(a.rc, 0);
@@ -1366,13 +1366,13 @@ static void decide(const struct variant *v, void (*interfere)(void *), int rc)
 	struct interferer i = { .victim = &a };
 	acquire_start(&a);
 	acquire_await_parked(&a);
-	vez__monitor_enter(&s.monitor_);
-	const struct vez__ops *ops = s.room_.ops_;
+	vez__lock_enter(&s.core_.word_);
+	const struct vez__rules *ops = s.queue_->rules_;
 	EXPECT_EQ(vez_sem_release(&s, 1), 0);
 	thread_start(&i.thread, interfere, &i);
 	UNTIL(thread_futex(&i.thread) - (uintptr_t)&s < sizeof s)
 		;
-	vez__monitor_leave(&s.monitor_, ops);
+	vez__leave_entered(&s.core_, ops);
 	EXPECT_EQ(acquire_join(&a), 0);
 	thread_join(&i.thread);
 	EXPECT_EQ(i.rc, rc);
@@ -1380,7 +1380,7 @@ static void decide(const struct variant *v, void (*interfere)(void *), int rc)
 	EXPECT_QUIET(&s, 0);
 }
 
-/* Seen to fail: vez__monitor_leave that does not serve; give_up and drain that do not either. */
+/* Seen to fail: vez__leave_pending that does not serve; give_up and drain that do not either. */
 Test(sem, ALL_04_what_a_release_decided_is_not_overtaken)
 {
 	EACH_VARIANT(v, FIFO_ONLY) {
@@ -1433,8 +1433,8 @@ Test(sem, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		struct acquire a = ACQUIRE(&s, 2, v->form);
 		acquire_start(&a);
 		acquire_await_parked(&a);
-		vez__monitor_enter(&s.monitor_);
-		const struct vez__ops *ops = s.room_.ops_;
+		vez__lock_enter(&s.core_.word_);
+		const struct vez__rules *ops = s.queue_->rules_;
 		EXPECT_EQ(vez_sem_waiters(&s), 1);
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
 		EXPECT_EQ(vez_sem_permits(&s), 1);
@@ -1445,7 +1445,7 @@ Test(sem, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		EXPECT_EQ(vez_sem_try_acquire(&s, 2), EBUSY);
 		EXPECT_EQ(vez_sem_try_acquire(&s, 1), 0);
 		EXPECT(acquire_blocked(&a));
-		vez__monitor_leave(&s.monitor_, ops);
+		vez__leave_entered(&s.core_, ops);
 		EXPECT_EQ(acquire_join(&a), 0);
 		EXPECT_QUIET(&s, 0);
 	}
@@ -1456,13 +1456,13 @@ Test(sem, ALL_try_is_not_refused_because_somebody_is_inside)
 {
 	EACH_VARIANT(v, ONE_FORM) {
 		vez_sem_t s = make(3, 0, v->flags);
-		vez__monitor_enter(&s.monitor_);
+		vez__lock_enter(&s.core_.word_);
 		EXPECT_EQ(vez_sem_try_acquire(&s, 1), 0);
 		EXPECT_EQ(vez_sem_acquire_until(&s, 1, VEZ_NOW, NULL), 0);
 		EXPECT_EQ(vez_sem_try_acquire(&s, 2), EBUSY);
 		EXPECT_EQ(vez_sem_release(&s, 2), 0);
 		EXPECT_EQ(vez_sem_drain(&s), 3);
-		vez__monitor_exit(&s.monitor_);
+		vez__lock_exit(&s.core_.word_);
 		EXPECT_QUIET(&s, 0);
 	}
 }
@@ -1503,11 +1503,11 @@ Test(sem, A16_a_handler_releases_while_its_thread_is_inside)
 		released_by_handler = &s;
 		STORE(&handled, 0);
 		acquire_start(&a);
-		vez__monitor_enter(&s.monitor_);
-		const struct vez__ops *ops = s.room_.ops_;
+		vez__lock_enter(&s.core_.word_);
+		const struct vez__rules *ops = s.queue_->rules_;
 		raise(SIGUSR1);
 		EXPECT_EQ(LOAD(&handled), 1);
-		vez__monitor_leave(&s.monitor_, ops);
+		vez__leave_entered(&s.core_, ops);
 		EXPECT_EQ(acquire_join(&a), 0);
 		EXPECT_QUIET(&s, 0);
 	}

@@ -19,7 +19,7 @@ TestSuite(word, .timeout = 60);
 struct sleeper {
 	struct thread thread;
 	uint32_t *word;
-	uint32_t *cohort;
+	struct vez__shared *shared;
 	uint32_t until;
 	vez_deadline_t deadline;
 	uint32_t seen;
@@ -29,13 +29,13 @@ struct sleeper {
 static void sleep_until(void *arg)
 {
 	struct sleeper *s = arg;
-	s->seen = vez__word_wait_in(s->word, s->cohort, s->until, s->deadline);
+	s->seen = vez__word_wait_shared(s->word, s->shared, s->until, s->deadline);
 	s->waits = inject_own_waits();
 }
 
-static void sleeper_start(struct sleeper *s, uint32_t *word, uint32_t *cohort)
+static void sleeper_start(struct sleeper *s, uint32_t *word, struct vez__shared *shared)
 {
-	*s = (struct sleeper){ .word = word, .cohort = cohort, .until = VEZ__DONE | VEZ__COMING,
+	*s = (struct sleeper){ .word = word, .shared = shared, .until = VEZ__DONE | VEZ__ENTERING,
 			       .deadline = VEZ_FOREVER };
 	thread_start(&s->thread, sleep_until, s);
 	thread_await_parked(&s->thread);
@@ -60,8 +60,8 @@ Test(word, ALL_what_has_come_is_not_waited_for)
 {
 	uint32_t word = VEZ__DONE;
 	EXPECT_EQ(vez__word_wait(&word, VEZ__DONE, VEZ_FOREVER), VEZ__DONE);
-	word = VEZ__COMING;
-	EXPECT_EQ(vez__word_wait(&word, VEZ__DONE | VEZ__COMING, VEZ_NOW), VEZ__COMING);
+	word = VEZ__ENTERING;
+	EXPECT_EQ(vez__word_wait(&word, VEZ__DONE | VEZ__ENTERING, VEZ_NOW), VEZ__ENTERING);
 	EXPECT_EQ(inject_waits(), 0);
 }
 
@@ -181,25 +181,25 @@ Test(word, ALL_who_comes_in_and_who_does_not)
 {
 	bool wake = true;
 	uint32_t word = 0;
-	EXPECT(vez__word_come(&word));
-	EXPECT_EQ(word, VEZ__COMING);
-	EXPECT(vez__word_come(&word));
-	EXPECT(!vez__word_poke(&word, &wake));
-	vez__word_go_back(&word);
+	EXPECT(vez__word_announce(&word));
+	EXPECT_EQ(word, VEZ__ENTERING);
+	EXPECT(vez__word_announce(&word));
+	EXPECT(!vez__word_ask_to_retry(&word, &wake));
+	vez__word_entered(&word);
 	EXPECT_EQ(word, 0);
-	EXPECT(vez__word_poke(&word, &wake));
+	EXPECT(vez__word_ask_to_retry(&word, &wake));
 	EXPECT(!wake);
-	EXPECT(vez__word_come(&word));
-	word = VEZ__COMING | VEZ__FIRED;
-	vez__word_go_back(&word);
+	EXPECT(vez__word_announce(&word));
+	word = VEZ__ENTERING | VEZ__FIRED;
+	vez__word_entered(&word);
 	EXPECT_EQ(word, VEZ__FIRED);
 	word = VEZ__SETTLED;
-	EXPECT(!vez__word_come(&word));
+	EXPECT(!vez__word_announce(&word));
 	word = VEZ__FIRED;
-	EXPECT(!vez__word_come(&word));
-	EXPECT(!vez__word_poke(&word, &wake));
+	EXPECT(!vez__word_announce(&word));
+	EXPECT(!vez__word_ask_to_retry(&word, &wake));
 	word = VEZ__DONE;
-	EXPECT(!vez__word_come(&word));
+	EXPECT(!vez__word_announce(&word));
 }
 
 /* Seen to fail: poke that does not tell that the thread sleeps. */
@@ -210,11 +210,11 @@ Test(word, ALL_a_poke_reaches_a_sleeper)
 		bool wake = false;
 		struct sleeper s;
 		sleeper_start(&s, &word, NULL);
-		EXPECT(vez__word_poke(&word, &wake));
+		EXPECT(vez__word_ask_to_retry(&word, &wake));
 		EXPECT(wake);
 		vez__futex_wake(&word);
 		thread_join(&s.thread);
-		EXPECT_EQ(s.seen & VEZ__COMING, VEZ__COMING);
+		EXPECT_EQ(s.seen & VEZ__ENTERING, VEZ__ENTERING);
 	}
 }
 
@@ -248,18 +248,27 @@ Test(word, I02_announcing_and_publishing_at_once)
 	}
 }
 
-/* Seen to fail: publish_in that wakes one. */
-Test(word, ALL_a_cohort_is_woken_by_one_call)
+/* A shared word of the test's own, with so many members. */
+static struct vez__shared *make_shared(unsigned members)
+{
+	struct vez__shared *shared = vez__shared_at(vez__shared_take());
+	for (unsigned i = 0; i < members; i++)
+		vez__shared_join(shared);
+	return shared;
+}
+
+/* Seen to fail: publish_shared that wakes one. */
+Test(word, ALL_those_on_a_shared_word_are_woken_by_one_call)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
 		uint32_t array[WORDS] = { 0 };
-		uint32_t *cohort = vez__word_cohort(array);
+		struct vez__shared *shared = make_shared(WORDS);
 		struct sleeper s[WORDS];
 		words = array;
 		last_word = &array[WORDS - 1];
 		for (int i = 0; i < WORDS; i++)
-			sleeper_start(&s[i], &array[i], cohort);
-		vez__word_publish_in(words, next_word, cohort);
+			sleeper_start(&s[i], &array[i], shared);
+		vez__word_publish_shared(words, next_word, shared);
 		for (int i = 0; i < WORDS; i++) {
 			thread_join(&s[i].thread);
 			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
@@ -277,28 +286,29 @@ static void stop_before_wait(uint32_t *word)
 	gate_pass(&before_wait);
 }
 
-/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, with a cohort or without. Seen to
- * fail: publish_in that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
+/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, on a shared word or its own. Seen to
+ * fail: publish_shared that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
 Test(word, I02_published_between_the_look_and_the_sleep)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
-		for (int cohort = 0; cohort < 2; cohort++) {
-			uint32_t word = 0, *turn = cohort ? vez__word_cohort(&word) : NULL;
-			struct sleeper s = { .word = &word, .cohort = turn, .until = VEZ__DONE,
+		for (int shares = 0; shares < 2; shares++) {
+			uint32_t word = 0;
+			struct vez__shared *shared = shares ? make_shared(1) : NULL;
+			struct sleeper s = { .word = &word, .shared = shared, .until = VEZ__DONE,
 					     .deadline = VEZ_FOREVER };
 			gate_init(&before_wait);
 			inject_before_wait(stop_before_wait);
 			thread_start(&s.thread, sleep_until, &s);
 			gate_await(&before_wait, 1);
 			EXPECT_EQ(word, VEZ__PARKED);
-			if (cohort)
-				vez__word_publish_in(&word, no_next, turn);
+			if (shared)
+				vez__word_publish_shared(&word, no_next, shared);
 			else
 				vez__word_publish(&word, no_next);
 			gate_open(&before_wait);
 			thread_join(&s.thread);
 			EXPECT_EQ(s.seen & VEZ__DONE, VEZ__DONE);
-			EXPECT_EQ(inject_wakes(), cohort + 1);
+			EXPECT_EQ(inject_wakes(), shares + 1);
 		}
 	}
 }

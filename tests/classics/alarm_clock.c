@@ -23,7 +23,7 @@ static uint64_t wake_me(int64_t ticks)
 	vez_request_set_key(&r, now + ticks);
 	vez_request_set_value(&r, NULL, (uint64_t)(now + ticks));
 	check(vez_monitor_wait(&clock_monitor, &sleepers, &r, VEZ_FOREVER, NULL) == 0);
-	return vez_request_word(&r);
+	return vez_request_value(&r);
 }
 
 /* Settles all who are due; their value becomes the time at which they woke. */
@@ -31,7 +31,7 @@ static void tick(void)
 {
 	vez_monitor_enter(&clock_monitor);
 	now++;
-	for (vez_request_t *r; (r = vez_room_first(&sleepers)) && vez_request_word(r) <= (uint64_t)now;) {
+	for (vez_request_t *r; (r = vez_room_first(&sleepers)) && vez_request_value(r) <= (uint64_t)now;) {
 		vez_request_set_value(r, NULL, (uint64_t)now);
 		vez_monitor_settle(&clock_monitor, r, 0);
 	}

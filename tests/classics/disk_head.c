@@ -45,7 +45,7 @@ static void release(void)
 	vez_request_t *next = vez_room_first(going_up ? &upward : &downward);
 	busy = next != NULL;
 	if (next) {
-		position = (int64_t)vez_request_word(next);
+		position = (int64_t)vez_request_value(next);
 		vez_monitor_settle(&disk, next, 0);
 	}
 	vez_monitor_exit(&disk);

@@ -37,7 +37,7 @@ static int take(void)
 	vez_monitor_enter(&monitor);
 	if (length == 0) {
 		check(vez_monitor_wait(&monitor, &consumers, &r, VEZ_FOREVER, NULL) == 0);
-		return (int)vez_request_word(&r);
+		return (int)vez_request_value(&r);
 	}
 	int item = items[--length];
 	vez_monitor_exit(&monitor);

@@ -13,7 +13,7 @@
 #include "bill.h"
 #include "guard.h"
 #include "sanitizer.h"
-#include "sync/engine.h"
+#include "engine/filing.h"
 
 #define UNTOUCHED 12345
 #define MS INT64_C(1000000)
@@ -535,7 +535,7 @@ void check_destroy_waits_for_who_comes_in(const struct waitable *on)
 		w.deadline = NOON + 1000;
 		waiter_start(&w);
 		waiter_await_parked(&w);
-		vez__monitor_enter(o);
+		vez__lock_enter(o); /* its core comes first */
 		inject_clock(NOON + 5000);
 		thread_kick(&w.thread);
 		waiter_await_locked_out(&w);
@@ -546,7 +546,7 @@ void check_destroy_waits_for_who_comes_in(const struct waitable *on)
 		thread_start(&p.thread, let_go_and_stop, &p);
 		UNTIL(thread_done(&p.thread) || thread_futex(&p.thread) - (uintptr_t)o < on->size)
 			;
-		vez__monitor_exit(o);
+		vez__lock_exit(o);
 		thread_join(&p.thread);
 		EXPECT_EQ(p.rc, 0);
 		EXPECT_EQ(on->waiters(o), 0);

@@ -415,7 +415,7 @@ static void one_check(void)
 }
 
 /* t->n is the object, t->flags the way, and whether who is granted takes all away. A rendezvous may find no taker, and
- * then nothing but a limit ends the request: so there always is one. Seen to fail: with a vez__word_claim that does not
+ * then nothing but a limit ends the request: so there always is one. Seen to fail: with a vez__word_announce_end that does not
  * look at SETTLED, or a clock that ends what it could not claim (ended twice, crashes); with a call() that touches the
  * request after its function, a tell() that does after the tick, and a monitor that is touched when what it owed is
  * paid (crashes); with a withdraw() that does not take back; with a put that does not copy; with a completion that

@@ -275,7 +275,7 @@ static int life_destroy(void *obj)
 	return vez_barrier_destroy(obj);
 }
 
-/* Seen to fail: with vez__monitor_leave touching the monitor when it has left, and (limited) with a
+/* Seen to fail: with vez__leave_pending touching the monitor when it has left, and (limited) with a
  * decided round whose requests still heed their limits. */
 static void destroy_test(const struct test *t)
 {

@@ -334,7 +334,7 @@ static int life_destroy(void *obj)
 	return vez_event_destroy(obj);
 }
 
-/* Seen to fail: with vez__monitor_leave touching the monitor when it has left; limited, with a destroy that does
+/* Seen to fail: with vez__leave_pending touching the monitor when it has left; limited, with a destroy that does
  * not wait for those who are coming; late, with a wait that goes through while another is inside. */
 static void destroy_test(const struct test *t)
 {

@@ -290,7 +290,7 @@ static int life_destroy(void *obj)
 	return vez_group_destroy(obj);
 }
 
-/* Seen to fail: with vez__monitor_leave touching the monitor when it has left. */
+/* Seen to fail: with vez__leave_pending touching the monitor when it has left. */
 static void destroy_test(const struct test *t)
 {
 	static const struct life life = { sizeof(vez_group_t), life_make, life_wait, life_waiters, life_let_go,

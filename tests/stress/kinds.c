@@ -76,8 +76,8 @@ struct user_sem {
 static void serve(struct user_sem *s)
 {
 	vez_request_t *r;
-	while ((r = vez_room_first(&s->room)) && vez_request_word(r) <= s->permits) {
-		s->permits -= (uint32_t)vez_request_word(r);
+	while ((r = vez_room_first(&s->room)) && vez_request_value(r) <= s->permits) {
+		s->permits -= (uint32_t)vez_request_value(r);
 		vez_monitor_settle(&s->monitor, r, 0);
 	}
 }

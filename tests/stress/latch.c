@@ -151,7 +151,7 @@ static int life_destroy(void *obj)
 	return vez_latch_destroy(obj);
 }
 
-/* Seen to fail: with vez__monitor_leave touching the monitor when it has left; late, with a wait that goes through
+/* Seen to fail: with vez__leave_pending touching the monitor when it has left; late, with a wait that goes through
  * while another is inside. */
 static void destroy_test(const struct test *t)
 {

@@ -4,7 +4,7 @@
  * on their way out.
  *
  * How it is taken away: life.c. Seen to fail: with vez_sem_release reading the word again when it has left, with
- * vez__monitor_leave reading the monitor when it has published (destroy-two-granted: already when it has left), and, by
+ * vez__leave_pending reading the monitor when it has published (destroy-two-granted: already when it has left), and, by
  * the user's semaphore, which cannot be destroyed then, with a settled request published before the monitor is left.
  */
 #include "stress.h"

@@ -90,7 +90,7 @@ static void four_release(void *arg)
 	four.kind->release(&four.obj, 1);
 }
 
-/* Seen to fail (it hangs): with vez__monitor_leave not serving, and, barging, with a release that looks for waiters
+/* Seen to fail (it hangs): with vez__leave_pending not serving, and, barging, with a release that looks for waiters
  * before it adds its permits. */
 static void four_test(const struct test *t)
 {
@@ -147,7 +147,7 @@ static void drop_fire(void *arg)
 }
 
 /* Three threads acquire twice and give back what they got, and their tokens fire meanwhile. Seen to fail: with
- * vez__cancel_delist not taking its request off the list, and, in some 20,000 rounds, with a give_up that goes on
+ * vez__token_delist not taking its request off the list, and, in some 20,000 rounds, with a give_up that goes on
  * although withdraw says that the request was granted. */
 static void drop_test(const struct test *t)
 {
@@ -370,8 +370,8 @@ static void chaos(void)
 	}
 }
 
-/* Ten operations a round. Seen to fail: with vez__request_cancel_fired not asking whether the request is settled, and
- * with vez__cancel_delist not taking its request off the list. */
+/* Ten operations a round. Seen to fail: with vez__end_fired not asking whether the request is settled, and
+ * with vez__token_delist not taking its request off the list. */
 static void mix_test(const struct test *t)
 {
 	static const struct kind *const kinds[OBJECTS] = { &fifo, &barging, &user, &fifo };

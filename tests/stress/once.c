@@ -86,7 +86,7 @@ static struct {
 
 static size_t life_waiters(const void *obj)
 {
-	return vez_room_length(&((const vez_once_t *)obj)->room_);
+	return ((const vez_once_t *)obj)->core_.length_;
 }
 
 static int run_first(void *arg)
@@ -132,10 +132,10 @@ static void life_let_go(void *obj, const struct test *t)
 /* Bit 3: done. */
 static bool life_is_open(const void *obj)
 {
-	return __atomic_load_n(&((const vez_once_t *)obj)->monitor_.word_, __ATOMIC_RELAXED) & 8;
+	return __atomic_load_n(&((const vez_once_t *)obj)->core_.word_, __ATOMIC_RELAXED) & 8;
 }
 
-/* Seen to fail: with vez__monitor_leave touching the monitor when it has left, with a failure that gives the turn to
+/* Seen to fail: with vez__leave_pending touching the monitor when it has left, with a failure that gives the turn to
  * all, and, late, with a fast path that does not look whether somebody is inside. */
 static void unmap_test(const struct test *t)
 {

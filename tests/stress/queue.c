@@ -238,7 +238,7 @@ static int life_destroy(void *obj)
 	return vez_queue_destroy(obj);
 }
 
-/* Seen to fail: with vez__monitor_leave touching the monitor when it has left, and with a put and a take that read
+/* Seen to fail: with vez__leave_pending touching the monitor when it has left, and with a put and a take that read
  * the length then. */
 static void destroy_test(const struct test *t)
 {

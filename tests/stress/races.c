@@ -3,7 +3,7 @@
  * A grant races with what else may end a wait. Every wait ends once, its result says who owns the permits, none
  * appears or disappears, and nobody is left in the queue.
  *
- * Seen to fail: with SETTLED ignored by vez__word_come, with vez__monitor_leave not serving before it leaves, and, in
+ * Seen to fail: with SETTLED ignored by vez__word_announce, with vez__leave_pending not serving before it leaves, and, in
  * half a million rounds of grant-token, with a give_up that goes on although withdraw says that the request
  * was granted.
  */
@@ -186,7 +186,7 @@ static void depart_reset(void)
 }
 
 /* A01: n permits are free, the first wants one more, n + 1 others want one each. When it leaves, n of them go by that
- * alone. Seen to fail: with vez__monitor_leave not serving. */
+ * alone. Seen to fail: with vez__leave_pending not serving. */
 static void departure_test(const struct test *t)
 {
 	struct crew heads = { 0 }, followers = { 0 };
@@ -231,7 +231,7 @@ static void fire_late(void *arg)
 }
 
 /* A10: a permit is granted to the first while its token fires: either it has it, or the next one has. Seen to
- * fail (it hangs): with vez__request_cancel_fired not asking whether the request is settled. */
+ * fail (it hangs): with vez__end_fired not asking whether the request is settled. */
 static void forwarded_test(const struct test *t)
 {
 	struct crew heads = { 0 }, followers = { 0 }, firers = { 0 };

@@ -242,7 +242,7 @@ static int life_destroy(void *obj)
 	return vez_sched_destroy(obj);
 }
 
-/* Seen to fail: with vez__monitor_leave touching the monitor when it has left, and (it hangs) with who gives up
+/* Seen to fail: with vez__leave_pending touching the monitor when it has left, and (it hangs) with who gives up
  * remaining the keeper of the gap. */
 static void destroy_test(const struct test *t)
 {

@@ -106,7 +106,7 @@ static void on_alarm(int signo)
 {
 	(void)signo;
 	/* Bit 0: somebody is inside. Only a figure: it shows that handlers run there, too. */
-	if (__atomic_load_n(&handler.obj.sem.monitor_.word_, __ATOMIC_RELAXED) & 1)
+	if (__atomic_load_n(&handler.obj.sem.core_.word_, __ATOMIC_RELAXED) & 1)
 		atomic_fetch_add(&handler.inside, 1);
 	EXPECT(vez_sem_release(&handler.obj.sem, 1) == 0, "release in a handler");
 	vez_sem_permits(&handler.obj.sem);
