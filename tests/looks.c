@@ -63,7 +63,7 @@ struct kind {
 	void (*others)(const void *o, uint64_t others[OTHERS]);
 	/* What it tells while it is held; the most it may ever tell. */
 	uint64_t held[OTHERS], most[OTHERS];
-	size_t monitor; /* where in it its monitor is */
+	size_t core; /* where in it its core is */
 };
 
 /* ---- the kinds ---- */
@@ -606,7 +606,7 @@ static const struct kind *kind_at(const struct kind *k)
 
 static uint64_t *core_of(const struct kind *k, void *o)
 {
-	return (vez_monitor_t *)((char *)o + k->monitor);
+	return (uint64_t *)((char *)o + k->core);
 }
 
 #define EACH_KIND(k) for (const struct kind *k = kinds; kind_at(k); k++)
