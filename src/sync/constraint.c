@@ -53,11 +53,11 @@
  */
 #include "vez/constraint.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <urcu/list.h>
 
 #include "../engine/filing.h"
+#include "../futex/fork.h"
 
 typedef struct vez__rule rule_t;
 
@@ -704,7 +704,4 @@ static void in_child(void)
 	relating = 0;
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, in_child);
-}
+VEZ__AT_FORK(NULL, NULL, in_child)
