@@ -36,7 +36,7 @@ explore: $(EXPLORE)
 	$(EXPLORE) --jobs=$(or $(JOBS),$(shell nproc))
 
 explore-mutants: $(EXPLORE)
-	tests/explore/mutants/run $(B)/obj/explore $(MUTANTS)
+	tests/explore/mutants/run $(B) $(MUTANTS)
 
 # ---- the same scenarios on real threads; SAN=thread too ----
 
