@@ -4,9 +4,8 @@
 # in a copy of the project that has a toy: one function in src/futex, two scenarios and two tests of it, and patches
 # that change it.
 #
-# Seen to fail: a runner without -F0; one that tries every scenario in the end; one that believes any exit status of a
-# test program; one without --timeout; one that takes a name that is not there for a survivor; one that counts a patch
-# that does not compile as found; one that tries one fault at a time; one that tries all at once.
+# Seen to fail: a runner without -F0; one that tries every scenario in the end; one that takes a name that is not there
+# for a survivor; one that tries one fault at a time; one that tries all at once.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -70,7 +69,7 @@ cat >"$tmp/tests/toy.c" <<'END'
 
 #include "futex/toy.h"
 
-TestSuite(toy, .timeout = 60);
+TestSuite(toy, .timeout = 100);
 
 Test(toy, ODD_odd)
 {
@@ -128,8 +127,7 @@ head='nothing\nScenarios: '
 # shellcheck disable=SC2059 # a head and what follows it
 {
 	printf "${head}toy_seven\n\n" | fault good '+ 1' '+ 3'
-	printf "${head}toy_o* toy_s*\n\n" | fault second '+ 1' '+ 3'
-	printf "Scenarios: toy_odd\nScenarios: toy_seven\n\n" | fault lines '+ 1' '+ 3'
+	printf "Scenarios: toy_o*\nScenarios: toy_s*\n\n" | fault lines '+ 1' '+ 3'
 	printf "${head}toy_*\n\n" | fault survives 'int sum = twice + 1' 'int sum = 1 + twice'
 	printf "${head}toy_odd\n\n" | fault elsewhere '+ 1' '+ 3'
 	printf "${head}toy_seven\n\n" | fault fuzzy '+ 1' '+ 3'
@@ -148,15 +146,15 @@ sed -i 's/^ int vez__toy(int x)$/ int vez__toy(long x)/' "$tmp/tests/explore/mut
 (cd "$tmp" && patch -p1 --dry-run -s <tests/explore/mutants/fuzzy.patch >/dev/null) || { echo "not fuzzy"; exit 1; }
 
 make -s -C "$tmp" BUILD=build build/tests/explore build/tests/toy
-export VEZ_MUTANT_LIMIT=2
-expect "" 1 "6 passed, 9 failed" \
-	"^found *good .*toy_seven *assertion" "^found *second .*toy_seven" "^found *lines .*toy_seven" \
+export VEZ_MUTANT_LIMIT=5
+expect "" 1 "5 passed, 9 failed" \
+	"^found *good .*toy_seven *assertion" "^found *lines .*toy_seven" \
 	"^found *either .*toy ODD_seven" "^found *tested .*toy ODD_seven *test" "^found *hangs .*toy ODD_seven *hang" \
 	"^SURVIVES survives$" "^SURVIVES elsewhere$" "^SURVIVES other-test$" \
 	"^STALE *fuzzy: it does not apply" "^ .*Hunk #1 FAILED" "^STALE *compiles-not: it does not compile" "^ .*nothing" \
 	"^STALE *nameless: no scenario is toy_nine" "^STALE *unnamed: it names neither" \
 	"^STALE *no-test: no test of toy is EVEN_" "^STALE *no-program: there is no tests/joy.c"
-expect "good either" 0 "2 passed, 0 failed"
+expect "good" 0 "1 passed, 0 failed"
 expect "no-such" 2 "mutants/run: there is no no-such.patch"
 
 
@@ -164,7 +162,7 @@ expect "no-such" 2 "mutants/run: there is no no-such.patch"
 printf "Tests: toy MEETS\n\n" | fault one '+ 1' '+ 11'
 printf "Tests: toy MEETS\n\n" | fault other '+ 1' '+ 21'
 export VEZ_TOYS="$tmp"
-JOBS=2 expect "one other" 0 "2 passed, 0 failed" "^found *one .*MEETS *test" "^found *other .*MEETS *test"
+JOBS=2 VEZ_MUTANT_LIMIT=60 expect "one other" 0 "2 passed, 0 failed" "^found *one .*MEETS *test" "^found *other .*MEETS *test"
 rm "$tmp"/met-*
 JOBS=1 expect "one other" 0 "2 passed, 0 failed" "^found *one .*MEETS *hang"
 
