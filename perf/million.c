@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <vez/mutex.h>
 #include <vez/rwlock.h>
 #include <vez/sem.h>
@@ -119,13 +118,6 @@ static const struct way *chosen(const char *impl, const char *mode)
 
 /* ---- the program ---- */
 
-static double cpu_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 static void prepare(const struct way *way)
 {
 	count = perf_number(options, "objects");
@@ -161,12 +153,12 @@ int main(int argc, char **argv)
 	pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
 	pthread_mutex_lock(&bed);
 	pthread_t sleeper = perf_thread(sleep_through, &bed);
-	double spent = -cpu_now();
+	double spent = -perf_cpu_now();
 	perf_begin(&region);
 	for (uint64_t i = 0; i < passes; i++)
 		way->pass();
 	perf_end(&region);
-	spent += cpu_now();
+	spent += perf_cpu_now();
 	pthread_mutex_unlock(&bed);
 	pthread_join(sleeper, NULL);
 	if (wrong)
