@@ -165,8 +165,8 @@ int main(int argc, char **argv)
 		perf_fail("%s: %llu wrong results", way->impl, (unsigned long long)wrong);
 	snprintf(extra, sizeof extra, "\"bytes\": %zu, \"processor_ns_per_op\": %.2f", count * way->size,
 		 spent * 1e9 / (double)(count * passes));
-	perf_print(&(struct perf_result){ "million", way->impl, way->mode, 0, perf_option(options, "cpu"), count * passes,
-					  extra },
+	perf_print(&(struct perf_result){ "million", way->impl, way->mode, 0, perf_option(options, "cpu"),
+					  count * passes, extra },
 		   &region);
 	free(objects);
 	free(order);

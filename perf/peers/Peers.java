@@ -976,8 +976,9 @@ public final class Peers {
     static void print(String workload) {
         StringBuilder line = new StringBuilder();
         double n = done;
-        line.append(String.format("{\"scenario\": \"peers\", \"impl\": \"java%s%s\", \"mode\": \"%s\", \"waiters\": %d, ",
-                variant.isEmpty() ? "" : ":", variant, workload, threads));
+        line.append(String.format("{\"scenario\": \"peers\", \"impl\": \"java%s%s\", ",
+                variant.isEmpty() ? "" : ":", variant));
+        line.append(String.format("\"mode\": \"%s\", \"waiters\": %d, ", workload, threads));
         line.append(String.format("\"cpu\": \"%s\", \"ops\": %d, \"seconds\": %.6f, \"ns_per_op\": %.2f, ",
                 options.get("cpu"), done, seconds / 1e9, seconds / n));
         line.append(String.format("\"switches_per_op\": %.4f, \"voluntary\": %d, \"involuntary\": %d, ",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C library: pthreads and sem_t, as their manual pages advise. What it does not have and is written by hand in every
- * program is written here in the best way that it allows: conditions are signalled after unlocking, and only if
- * somebody waits.
+ * The C library: pthreads and sem_t, as their manual pages advise. What it does not have, and programs write by hand,
+ * is written here in the best way that it allows: conditions are signalled after unlocking, and only if somebody waits.
  */
 #include <pthread.h>
 #include <semaphore.h>
