@@ -4,6 +4,7 @@
 #   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc
 #   make perf [QUICK=1]           measures it against pthreads; installs what is missing where that is allowed
 #                                 COUNTERS=1: only the counters, and fails if one is worse than it must be
+#   make perf-peers [QUICK=1]     measures it against other libraries: nsync, Abseil, C++20, TBB, Java
 #   make perf-plots               pictures of the headline, where gnuplot is there
 #   make check                    every test; installs what is missing where that is allowed
 #   make SAN=address,undefined check
@@ -29,6 +30,10 @@ comma := ,
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+# C++ is for the peers only.
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+endif
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 
@@ -49,7 +54,7 @@ HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 
 .PHONY: always all lib check check-programs stress explore explore-mutants perf perf-programs perf-plots \
-	install uninstall clean needs-check needs-perf
+	perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -168,6 +173,8 @@ needs-check:
 	@scripts/needs check
 needs-perf:
 	@scripts/needs perf
+needs-peers:
+	@CXX='$(CXX)' scripts/needs peers
 
 # ---- perf: one program per scenario, linked with the shared library; spin turns a knob inside: with the static one ----
 
@@ -197,6 +204,55 @@ perf: needs-perf
 perf-plots: needs-perf
 	$(MAKE) perf-programs
 	BUILD=$(B) scripts/perf-plots
+
+# ---- peers: one program per library, of those that are here; all of them do what run*.c do ----
+
+PEERS = vez pthread $(call if_header,nsync.h,nsync) $(call if_cxx,semaphore,cxx) \
+	$(call if_cxx,absl/synchronization/mutex.h,absl) $(call if_cxx,oneapi/tbb/mutex.h,tbb)
+if_header = $(shell echo '\#include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 && echo $(2))
+if_cxx = $(shell echo '\#include <$(1)>' | $(CXX) -std=c++20 -E -x c++ - >/dev/null 2>&1 && echo $(2))
+PEERS_JAVA = $(shell command -v javac >/dev/null 2>&1 && echo $(B)/perf/peers/java)
+PEER_OBJ := $(patsubst perf/peers/%.c,$(B)/obj/perf/peers/%.o,$(wildcard perf/peers/run*.c)) $(B)/obj/perf/lib/perf.o
+PEER_LIBS_nsync := -lnsync
+PEER_LIBS_absl = $(shell pkg-config --libs absl_synchronization)
+PEER_LIBS_tbb := -ltbb
+PEER_STD_cxx := -std=c++20
+COMPILE_CXX = $(CXX) $(or $(PEER_STD_$*),-std=c++17) -D_GNU_SOURCE -Wall -Wextra -Wpointer-arith -fno-strict-aliasing \
+	-pthread -Iinclude -Iperf/lib $(SANFLAGS) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
+
+$(B)/obj/perf/peers/%.o: perf/peers/%.c
+	@mkdir -p $(@D)
+	$(COMPILE) -Iperf/lib -c -o $@ $<
+
+$(B)/obj/perf/peers/%.o: perf/peers/%.cc
+	@mkdir -p $(@D)
+	$(COMPILE_CXX) -c -o $@ $<
+
+$(B)/perf/peers/vez: $(B)/obj/perf/peers/vez.o $(PEER_OBJ) $(B)/lib/libvez.so
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $(filter %.o,$^) -L$(B)/lib -lvez -Wl,-rpath,'$$ORIGIN/../../lib'
+
+$(B)/perf/peers/pthread: $(B)/obj/perf/lib/impl_cond.o
+
+$(B)/perf/peers/pthread $(B)/perf/peers/nsync: $(B)/perf/peers/%: $(B)/obj/perf/peers/%.o $(PEER_OBJ)
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ $(PEER_LIBS_$*)
+
+$(B)/perf/peers/cxx $(B)/perf/peers/absl $(B)/perf/peers/tbb: $(B)/perf/peers/%: $(B)/obj/perf/peers/%.o $(PEER_OBJ)
+	@mkdir -p $(@D)
+	$(CXX) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PEER_LIBS_$*)
+
+$(B)/perf/peers/java: perf/peers/java.sh perf/peers/Peers.java
+	@mkdir -p $(@D)
+	javac -Xlint:all -d $(@D)/java-classes perf/peers/Peers.java
+	cp $< $@
+
+perf-peers-programs:
+	$(MAKE) $(PEERS:%=$(B)/perf/peers/%) $(PEERS_JAVA)
+
+perf-peers: needs-peers
+	$(MAKE) perf-peers-programs
+	BUILD=$(B) scripts/perf-peers $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(BUILD)
