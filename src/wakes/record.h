@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a counted process writes down: one file per process image, mapped shared, in the folder that the launcher made.
+ *
+ * The file is there whatever becomes of the process: what _exit, a signal or exec ends has been counted until then,
+ * and nothing has to run at its end. It is sparse: what is not used takes no memory.
+ *
+ * A site is a place in the program that calls one of the functions that are counted: a return address. A process image
+ * writes; the launcher reads when the program has ended.
+ */
+#ifndef WAKES_RECORD_H
+#define WAKES_RECORD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define WAKES_MAGIC UINT64_C(0x31736b61772d7a76)
+#define WAKES_SITES 4096
+#define WAKES_FILES 256
+#define WAKES_PATH 1024
+
+/* The folder, and how many nanoseconds after a return a wait is one that was woken in vain: names in the environment */
+#define WAKES_FOLDER "VEZ_WAKES_FOLDER"
+#define WAKES_WITHIN "VEZ_WAKES_WITHIN"
+
+enum wakes_kind { WAKES_WAIT = 1, WAKES_TIMED, WAKES_SIGNAL, WAKES_BROADCAST };
+
+/*
+ * A line of its own and its neighbour's, so that two sites do not share one.
+ *  key     return address and kind; 0: free. Set once, by exchange
+ *  file    index of the file that the address is in, and 1 more; 0: in none that is known. Set once, after key
+ *  offset  where in that file
+ */
+struct wakes_site {
+	_Alignas(128) _Atomic uint64_t key;
+	_Atomic uint32_t file;
+	_Atomic uint64_t offset;
+	_Atomic uint64_t calls;
+	_Atomic uint64_t woken;    /* wait: returns that were no timeouts. signal, broadcast: threads that it woke */
+	_Atomic uint64_t in_vain;  /* those of them that waited again at once */
+	_Atomic uint64_t timeouts; /* wait: returns that were */
+	_Atomic uint64_t nobody;   /* signal, broadcast: calls while nobody waited */
+	_Atomic uint64_t last;     /* when it was last counted here */
+};
+
+struct wakes_file {
+	_Atomic uint32_t ready;
+	char path[WAKES_PATH];
+};
+
+struct wakes_table {
+	_Atomic uint64_t magic; /* set last */
+	int64_t pid, parent;
+	uint64_t began; /* CLOCK_MONOTONIC */
+	_Atomic uint32_t files;
+	_Atomic uint64_t lost; /* calls that found no place in the table */
+	char program[WAKES_PATH];
+	struct wakes_site sites[WAKES_SITES];
+	struct wakes_file file[WAKES_FILES];
+};
+
+static inline enum wakes_kind wakes_kind(uint64_t key)
+{
+	return (enum wakes_kind)(key & 7);
+}
+
+static inline uint64_t wakes_address(uint64_t key)
+{
+	return key >> 3;
+}
+
+#endif
