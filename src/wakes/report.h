@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the launcher says about a run.
+ */
+#ifndef WAKES_REPORT_H
+#define WAKES_REPORT_H
+
+#include <stdio.h>
+
+#include "images.h"
+#include "names.h"
+#include "price.h"
+
+struct run {
+	char *const *command;
+	pid_t pid;
+	int status; /* as a shell gives it */
+	double seconds, cpu, switches;
+};
+
+/* One line of a report. */
+struct row {
+	const struct image *image;
+	const struct wakes_site *site;
+	struct name name;
+};
+
+struct report {
+	const struct run *run;
+	struct images images;
+	struct price price; /* zeros: nothing was in vain */
+	struct row *rows;   /* by image, then wakers before waiters, most in vain first */
+	size_t count;
+	size_t top;
+};
+
+void report_make(struct report *report, const struct run *run, const char *folder, uint64_t end, size_t top);
+void report_text(FILE *to, const struct report *report);
+void report_json(FILE *to, const struct report *report);
+
+/* ---- for both forms ---- */
+
+static inline bool row_waits(const struct row *row)
+{
+	enum wakes_kind kind = wakes_kind(row->site->key);
+	return kind == WAKES_WAIT || kind == WAKES_TIMED;
+}
+
+static inline double rate(uint64_t count, double seconds)
+{
+	return seconds > 0 ? (double)count / seconds : 0;
+}
+
+/* False: what wakes in vain take is too little to matter. */
+bool report_matters(const struct report *report);
+
+extern const char *const report_kinds[];
+
+#endif
