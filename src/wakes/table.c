@@ -61,7 +61,8 @@ static int new_file(char *path)
 {
 	int fd = -1;
 	for (unsigned long n = 0; fd < 0 && n < 1000; n++) {
-		put_number(put_text(put_number(put_text(put_text(path, folder), "/"), (unsigned long)getpid()), "-"), n);
+		char *end = put_number(put_text(put_text(path, folder), "/"), (unsigned long)getpid());
+		put_number(put_text(end, "-"), n);
 		fd = raw_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
 		if (fd < 0 && access(path, F_OK) != 0)
 			return -1;
@@ -132,6 +133,8 @@ static struct wakes_table *begin(struct process *p)
 static __attribute__((cold, noinline)) struct process *slow_process(struct process *p)
 {
 	int kept = errno;
+	if (!environ)
+		return NULL; /* the C library itself has not begun: it is too early to know */
 	if (!p)
 		p = make_process();
 	struct wakes_table *t = p ? atomic_load_explicit(&p->table, memory_order_acquire) : NOT_COUNTED;

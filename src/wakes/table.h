@@ -31,7 +31,8 @@ int wakes__find_place(uintptr_t address, struct place *place);
 
 static inline void wakes__add(_Atomic uint64_t *counter)
 {
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); /* orders nothing: read when the program has ended */
+	/* Relaxed: it is read when the program has ended. */
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
 #endif
