@@ -78,9 +78,11 @@ static FILE *start(char *const *words, pid_t *pid)
 	return NULL;
 }
 
-/* A readable C++ name may begin with what a template returns. */
-static bool of_library(const char *function)
+/* Of the C++ library, which is in the program where it is inline. A name may begin with what a template returns. */
+static bool of_library(const char *function, const char *source)
 {
+	if (!strncmp(source, "/usr/include/", 13) || strstr(source, "/include/c++/"))
+		return true;
 	size_t before = strcspn(function, "<(");
 	while (before > 0 && function[before - 1] != ' ')
 		before--;
@@ -110,7 +112,7 @@ static void take_frame(struct name *name, const char *function, char *source, bo
 	if (strcmp(function, "??"))
 		replace(&name->function, function);
 	replace(&name->source, source);
-	*settled = !of_library(function);
+	*settled = !of_library(function, source);
 }
 
 static char *read_line(FILE *from, char **line, size_t *room)
