@@ -117,7 +117,8 @@ bool elf_address(const struct elf *elf, uint64_t offset, uint64_t *address)
 }
 
 /* Looks in one table of symbols. */
-static const char *function_in(const struct elf *elf, const ElfW(Shdr) *table, const ElfW(Shdr) *names, uint64_t address)
+static const char *function_in(const struct elf *elf, const ElfW(Shdr) *table, const ElfW(Shdr) *names,
+	uint64_t address)
 {
 	size_t count = table->sh_size / sizeof(ElfW(Sym));
 	const ElfW(Sym) *s = at(elf, table->sh_offset, count, sizeof *s);

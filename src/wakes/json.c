@@ -32,8 +32,8 @@ static void put_run(FILE *to, const struct report *r)
 		fputs(word == run->command ? "" : ", ", to);
 		put_string(to, *word);
 	}
-	fprintf(to, "],\n  \"status\": %d, \"seconds\": %.6f, \"cpu_seconds\": %.6f, \"switches\": %.0f,\n", run->status,
-		run->seconds, run->cpu, run->switches);
+	fprintf(to, "],\n  \"status\": %d, \"seconds\": %.6f, \"cpu_seconds\": %.6f, \"switches\": %.0f,\n",
+		run->status, run->seconds, run->cpu, run->switches);
 	fprintf(to, "  \"nothing_to_gain\": %s,\n", report_matters(r) ? "false" : "true");
 	if (r->images.sum.in_vain)
 		fprintf(to, "  \"wake_in_vain\": {\"cpu_us\": %.3f, \"switches\": %.3f},\n", r->price.cpu * 1e6,
@@ -59,8 +59,8 @@ static void put_row(FILE *to, const struct row *row)
 	put_string(to, row->name.source);
 	fputs(", \"file\": ", to);
 	put_string(to, row->name.path);
-	fprintf(to, ", \"offset\": %" PRIu64 ", \"address\": %" PRIu64 ",\n       \"calls\": %" PRIu64, row->name.offset,
-		wakes_address(s->key), (uint64_t)s->calls);
+	fprintf(to, ", \"offset\": %" PRIu64 ", \"address\": %" PRIu64 ",\n       \"calls\": %" PRIu64,
+		row->name.offset, wakes_address(s->key), (uint64_t)s->calls);
 	fprintf(to, ", \"%s\": %" PRIu64 ", \"%s\": %" PRIu64 ", \"in_vain\": %" PRIu64 ", \"in_vain_a_second\": %.3f}",
 		row_waits(row) ? "timeouts" : "to_nobody", (uint64_t)(row_waits(row) ? s->timeouts : s->nobody),
 		row_waits(row) ? "wakes" : "woke", (uint64_t)s->woken, (uint64_t)s->in_vain,

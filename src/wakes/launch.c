@@ -2,8 +2,8 @@
 /*
  * vez-wakes: runs a program with libvez-wakes.so before its C library, and says what that has counted.
  *
- * The processes write into files of a folder, in memory where there is /dev/shm. The program itself is not touched
- * otherwise: its descriptors, signals and exit status are as without.
+ * The processes write into files of a folder: in TMPDIR, else in memory where there is /dev/shm. The program itself is
+ * not touched otherwise: its descriptors, signals and exit status are as without.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,9 +92,12 @@ static void take_option(int option)
 static char **take_options(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{ "json", no_argument, NULL, 'j' },	  { "top", required_argument, NULL, 't' },
-		{ "within", required_argument, NULL, 'w' }, { "output", required_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },	  { "version", no_argument, NULL, 'V' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "top", required_argument, NULL, 't' },
+		{ "within", required_argument, NULL, 'w' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option;
@@ -131,7 +134,7 @@ static char *find_object(void)
 
 static char *make_folder(void)
 {
-	const char *parents[] = { "/dev/shm", getenv("TMPDIR"), "/tmp" };
+	const char *parents[] = { getenv("TMPDIR"), "/dev/shm", "/tmp" };
 	char path[4096];
 	for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
 		if (!parents[i] || parents[i][0] != '/' || strlen(parents[i]) > 500)
@@ -151,7 +154,8 @@ static bool find_program(const char *name, char *path, size_t size)
 		return (size_t)snprintf(path, size, "%s", name) < size;
 	for (; folder && *folder; folder += strspn(folder, ":")) {
 		size_t length = strcspn(folder, ":");
-		if ((size_t)snprintf(path, size, "%.*s/%s", (int)length, folder, name) < size && access(path, X_OK) == 0)
+		int written = snprintf(path, size, "%.*s/%s", (int)length, folder, name);
+		if ((size_t)written < size && access(path, X_OK) == 0)
 			return true;
 		folder += length;
 	}
