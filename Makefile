@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # vez: synchronizers that wake exactly the right thread.
 #
-#   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc; the tools: build/bin
+#   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc; tools: build/bin
 #   make perf [QUICK=1]           measures it against pthreads; installs what is missing where that is allowed
 #                                 COUNTERS=1: only the counters, and fails if one is worse than it must be
 #   make perf-plots               pictures of the headline, where gnuplot is there
