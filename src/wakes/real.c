@@ -12,27 +12,25 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Where there are two generations of conditions, a lookup without a version may find the old one. */
-#if defined(__x86_64__) || defined(__i386__)
-#define CONDITIONS "GLIBC_2.3.2"
-#else
-#define CONDITIONS NULL
+/* Where there are two generations of conditions, a lookup without a version finds the old one in some C libraries. */
+#if defined(__x86_64__)
+#define OLD "GLIBC_2.2.5"
+#elif defined(__i386__)
+#define OLD "GLIBC_2.0"
 #endif
 
-static const struct {
-	const char *name, *version;
-} names[REAL_COUNT] = {
-	[REAL_COND_WAIT] = { "pthread_cond_wait", CONDITIONS },
-	[REAL_COND_TIMEDWAIT] = { "pthread_cond_timedwait", CONDITIONS },
-	[REAL_COND_CLOCKWAIT] = { "pthread_cond_clockwait", NULL },
-	[REAL_COND_SIGNAL] = { "pthread_cond_signal", CONDITIONS },
-	[REAL_COND_BROADCAST] = { "pthread_cond_broadcast", CONDITIONS },
-	[REAL_MUTEX_UNLOCK] = { "pthread_mutex_unlock", NULL },
-	[REAL_CND_WAIT] = { "cnd_wait", NULL },
-	[REAL_CND_TIMEDWAIT] = { "cnd_timedwait", NULL },
-	[REAL_CND_SIGNAL] = { "cnd_signal", NULL },
-	[REAL_CND_BROADCAST] = { "cnd_broadcast", NULL },
-	[REAL_MTX_UNLOCK] = { "mtx_unlock", NULL },
+static const char *const names[REAL_COUNT] = {
+	[REAL_COND_WAIT] = "pthread_cond_wait",
+	[REAL_COND_TIMEDWAIT] = "pthread_cond_timedwait",
+	[REAL_COND_SIGNAL] = "pthread_cond_signal",
+	[REAL_COND_BROADCAST] = "pthread_cond_broadcast",
+	[REAL_COND_CLOCKWAIT] = "pthread_cond_clockwait",
+	[REAL_MUTEX_UNLOCK] = "pthread_mutex_unlock",
+	[REAL_CND_WAIT] = "cnd_wait",
+	[REAL_CND_TIMEDWAIT] = "cnd_timedwait",
+	[REAL_CND_SIGNAL] = "cnd_signal",
+	[REAL_CND_BROADCAST] = "cnd_broadcast",
+	[REAL_MTX_UNLOCK] = "mtx_unlock",
 };
 
 extern int __pthread_mutex_unlock(pthread_mutex_t *) __attribute__((weak));
@@ -40,16 +38,23 @@ extern int __pthread_mutex_unlock(pthread_mutex_t *) __attribute__((weak));
 static void *_Atomic found[REAL_COUNT];
 static _Thread_local int looking __attribute__((tls_model("initial-exec")));
 
+/* The next one after this object's: the C library's, or that of another who stands before it. */
+static void *next(enum real which)
+{
+	void *f = dlsym(RTLD_NEXT, names[which]);
+#ifdef OLD
+	if (which <= REAL_COND_LAST_OLD && f == dlvsym(RTLD_NEXT, names[which], OLD))
+		f = dlvsym(RTLD_NEXT, names[which], "GLIBC_2.3.2");
+#endif
+	return f;
+}
+
 static void *look(enum real which)
 {
 	if (looking)
 		return which == REAL_MUTEX_UNLOCK ? (void *)__pthread_mutex_unlock : NULL; /* R1 */
 	looking = 1;
-	void *f = NULL;
-	if (names[which].version)
-		f = dlvsym(RTLD_NEXT, names[which].name, names[which].version);
-	if (!f)
-		f = dlsym(RTLD_NEXT, names[which].name);
+	void *f = next(which);
 	looking = 0;
 	if (f)
 		atomic_store_explicit(&found[which], f, memory_order_relaxed);
