@@ -289,6 +289,7 @@ static void say(const struct run *run, const char *folder, uint64_t end)
 {
 	struct report report;
 	report_make(&report, run, folder, end, options.top);
+	images_remove(folder); /* it is mapped; who reads the report may stop that by a signal */
 	const char *why = blind(run->command[0]);
 	if (!has_image(&report))
 		fprintf(stderr, "vez-wakes: cannot see into %s: %s\n", run->command[0],
@@ -314,6 +315,5 @@ int main(int argc, char **argv)
 		return error == ENOENT ? 127 : 126;
 	}
 	say(&run, folder, end);
-	images_remove(folder);
 	return run.status;
 }
