@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures what a wake in vain takes: a herd is woken by broadcasts, looks around, and waits again, for a while; once
- * with few threads and once with many. What the many take more is what each of them takes, all other things being the
- * same.
+ * Measures what a wake in vain takes: a herd is woken by broadcasts, looks around, and waits again, for a while; in
+ * turn with few threads and with many. What the many take more is what each of them takes, all other things being the
+ * same. The turn that took least counts: what else the machine does only adds to it.
  *
  * Ordering: everything is under the mutex.
  */
 #include "price.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/resource.h>
@@ -15,8 +16,8 @@
 
 #define FEW 2
 #define MANY 8
-#define TURNS 4
-#define TURN 0.03 /* seconds */
+#define TURNS 6
+#define TURN 0.02 /* seconds */
 
 struct herd {
 	pthread_mutex_t mutex;
@@ -25,9 +26,6 @@ struct herd {
 	bool end;
 };
 
-struct sum {
-	double cpu, switches, rounds;
-};
 
 static double seconds(clockid_t clock)
 {
@@ -56,31 +54,39 @@ static void *member(void *arg)
 	return NULL;
 }
 
-static void wake_when_all_wait(struct herd *h, bool end)
+static void wake_when_all_wait(struct herd *h)
 {
 	pthread_mutex_lock(&h->mutex);
 	while (h->waiting < h->size)
 		pthread_cond_wait(&h->asleep, &h->mutex);
 	h->waiting = 0;
-	h->end = end;
 	pthread_cond_broadcast(&h->woken);
 	pthread_mutex_unlock(&h->mutex);
 }
 
-static void drive(struct herd *h, struct sum *sum)
+static void wake_all_for_good(struct herd *h)
 {
-	wake_when_all_wait(h, false);
-	double until = seconds(CLOCK_MONOTONIC) + TURN;
-	sum->cpu -= seconds(CLOCK_PROCESS_CPUTIME_ID);
-	sum->switches -= switches();
-	for (; seconds(CLOCK_MONOTONIC) < until; sum->rounds++)
-		wake_when_all_wait(h, false);
-	sum->cpu += seconds(CLOCK_PROCESS_CPUTIME_ID);
-	sum->switches += switches();
-	wake_when_all_wait(h, true);
+	pthread_mutex_lock(&h->mutex);
+	h->end = true;
+	pthread_cond_broadcast(&h->woken);
+	pthread_mutex_unlock(&h->mutex);
 }
 
-static void take_turn(unsigned size, struct sum *sum)
+/* What a round takes. */
+static struct price drive(struct herd *h)
+{
+	double rounds = 0;
+	wake_when_all_wait(h);
+	double until = seconds(CLOCK_MONOTONIC) + TURN;
+	struct price before = { seconds(CLOCK_PROCESS_CPUTIME_ID), switches() };
+	for (; rounds < 1 || seconds(CLOCK_MONOTONIC) < until; rounds++)
+		wake_when_all_wait(h);
+	struct price after = { seconds(CLOCK_PROCESS_CPUTIME_ID), switches() };
+	return (struct price){ (after.cpu - before.cpu) / rounds, (after.switches - before.switches) / rounds };
+}
+
+/* Keeps the least of what a round takes. */
+static void take_turn(unsigned size, struct price *least)
 {
 	pthread_t thread[MANY];
 	struct herd h = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, false };
@@ -88,22 +94,22 @@ static void take_turn(unsigned size, struct sum *sum)
 	while (h.size < size && pthread_create(&thread[h.size], NULL, member, &h) == 0)
 		h.size++;
 	pthread_mutex_unlock(&h.mutex);
-	if (h.size)
-		drive(&h, sum);
+	struct price price = h.size == size ? drive(&h) : *least;
+	wake_all_for_good(&h);
 	for (unsigned i = 0; i < h.size; i++)
 		pthread_join(thread[i], NULL);
+	if (price.cpu < least->cpu)
+		*least = price;
 }
 
 struct price price_measure(void)
 {
-	struct sum few = { 0, 0, 0 }, many = { 0, 0, 0 };
+	struct price few = { HUGE_VAL, 0 }, many = { HUGE_VAL, 0 };
 	for (int i = 0; i < TURNS; i++) {
 		take_turn(FEW, &few);
 		take_turn(MANY, &many);
 	}
-	if (few.rounds < 1 || many.rounds < 1)
+	if (few.cpu == HUGE_VAL || many.cpu == HUGE_VAL || many.cpu < few.cpu || many.switches < few.switches)
 		return (struct price){ 0, 0 };
-	double cpu = (many.cpu / many.rounds - few.cpu / few.rounds) / (MANY - FEW);
-	double turns = (many.switches / many.rounds - few.switches / few.rounds) / (MANY - FEW);
-	return (struct price){ cpu > 0 ? cpu : 0, turns > 0 ? turns : 0 };
+	return (struct price){ (many.cpu - few.cpu) / (MANY - FEW), (many.switches - few.switches) / (MANY - FEW) };
 }

@@ -91,8 +91,8 @@ bool report_matters(const struct report *r)
 {
 	const struct image *sum = &r->images.sum;
 	double cpu = (double)sum->in_vain * r->price.cpu, switches = (double)sum->in_vain * r->price.switches;
-	return rate(sum->in_vain, sum->seconds) >= 10 && (cpu >= 0.005 * r->run->cpu ||
-		switches >= 0.05 * r->run->switches);
+	return rate(sum->in_vain, sum->seconds) >= 10 &&
+		(r->price.cpu == 0 || cpu >= 0.005 * r->run->cpu || switches >= 0.05 * r->run->switches);
 }
 
 /* ---- as text ---- */
@@ -107,6 +107,10 @@ static void print_cost(FILE *to, const struct report *r)
 	const struct run *run = r->run;
 	double count = (double)r->images.sum.in_vain;
 	double cpu = count * r->price.cpu, switches = count * r->price.switches;
+	if (r->price.cpu == 0) {
+		fprintf(to, "vez-wakes: what that takes could not be measured on this machine\n");
+		return;
+	}
 	fprintf(to, "vez-wakes: %sabout %.3f s of processor time (%.1f %%) and %.0f switches (%.0f %%)\n",
 		report_matters(r) ? "" : "nothing to gain: ", cpu, percent(cpu, run->cpu), switches,
 		percent(switches, run->switches));

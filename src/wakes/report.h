@@ -28,7 +28,7 @@ struct row {
 struct report {
 	const struct run *run;
 	struct images images;
-	struct price price; /* zeros: nothing was in vain */
+	struct price price; /* zeros: nothing was in vain, or it could not be measured */
 	struct row *rows;   /* by image, then wakers before waiters, most in vain first */
 	size_t count;
 	size_t top;
