@@ -35,7 +35,7 @@ equal() {
 count() {
 	what=$*
 	status=0
-	"$wakes" --json --within "${within:-10000000}" --output "$tmp/json" "$@" >"$tmp/out" 2>&1 || status=$?
+	"$wakes" --json --within "${within-10000000}" --output "$tmp/json" "$@" >"$tmp/out" 2>&1 || status=$?
 	[ -z "$(ls "$tmp/folder")" ] || fail "$what: $(ls "$tmp/folder") is left behind"
 }
 
@@ -186,8 +186,25 @@ if [ "$(uname -m)" = x86_64 ]; then
 	sums 0 0
 	equal signals 0 "$(sum signals)"
 fi
+what="errno, where there is no folder"
+object=${wakes%/bin/*}/lib/vez/libvez-wakes.so
+LD_PRELOAD=$object VEZ_WAKES_FOLDER=$tmp/none "$tmp/herd" 2 5 errno || fail "$what: exit status $?"
 count sh -c "ulimit -f 1; exec '$tmp/herd' 2 5"
 equal "exit status" 0 "$status"
+
+# ---- programs of others: they have nothing to gain, and those of vez wait without conditions ----
+
+head -c 20000000 /dev/zero | tr '\0' 'x' >"$tmp/big"
+for program in "zstd -T2 -c" "xz -T2 -0 -c"; do
+	command -v "${program%% *}" >/dev/null 2>&1 || continue
+	# shellcheck disable=SC2086 # a program and its options
+	within=20 count $program "$tmp/big"
+	grep -q '"nothing_to_gain": true' "$tmp/json" || fail "$what: has something to gain"
+done
+for program in "$build"/tests/classics/*; do
+	[ ! -x "$program" ] || count "$program"
+	[ ! -x "$program" ] || sums "$(sum wakes)" 0
+done
 
 # ---- what it cannot see, and what it says ----
 

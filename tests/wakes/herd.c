@@ -3,6 +3,7 @@
  * herd SIZE ROUNDS [HOW]: a herd, and then the end of the process, or the beginning of another, in several ways.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,19 @@ static int fork_with(int how)
 	pid_t pid = how == 'f' ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0)
 		_exit(herd_run(3, 20));
+	return wait_for_child(pid);
+}
+
+/* The first call in a child, which has no table yet. */
+static int keeps_errno(void)
+{
+	static pthread_cond_t nobody = PTHREAD_COND_INITIALIZER;
+	pid_t pid = fork();
+	if (pid == 0) {
+		errno = 1234;
+		pthread_cond_signal(&nobody);
+		_exit(errno != 1234);
+	}
 	return wait_for_child(pid);
 }
 
@@ -55,6 +69,8 @@ int main(int argc, char **argv)
 		return fork_with('f');
 	if (!strcmp(how, "clone"))
 		return fork_with('c');
+	if (!strcmp(how, "errno"))
+		return keeps_errno();
 	if (!strcmp(how, "exec"))
 		execl("/proc/self/exe", argv[0], "3", "20", NULL);
 	if (!strcmp(how, "closefrom")) {
