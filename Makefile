@@ -90,7 +90,7 @@ $(B)/vez.pc: src/vez.pc.in Makefile always
 
 # ---- vez-wakes: a launcher, and an object that it preloads; nothing of the library is in either ----
 
-WAKES_INSIDE := preload table maps conds real
+WAKES_INSIDE := preload table maps conds trace real
 WAKES_OUTSIDE := launch images names elf price report json
 WAKES_X86 := $(filter x86_64% i%86-%,$(shell $(CC) -dumpmachine))
 

@@ -55,7 +55,7 @@ process() {
 # site KIND FUNCTION NAME: of the first such site
 site() {
 	awk -v kind="\"kind\": \"$1\"" -v name="\"function\": \"$2" \
-		'index($0, kind) && index($0, name) { print; getline; print; exit }' "$tmp/json" | value "$3"
+		'index($0, kind) && index($0, name) { on = 1 } on; on && /"calls"/ { exit }' "$tmp/json" | value "$3"
 }
 
 # sums WAKES IN-VAIN
@@ -104,6 +104,16 @@ if command -v addr2line >/dev/null 2>&1; then
 	esac
 fi
 
+# Callers tell apart two herds that share their functions.
+count "$tmp/herd" 4 10 closefrom
+sums 107 70
+equal "in vain by the wake" 70 "$(site broadcast herd_wake_one in_vain)"
+count --callers 2 "$tmp/herd" 4 10 closefrom
+sums 107 70
+equal "in vain by the wake" 40 "$(site broadcast herd_wake_one in_vain)"
+equal "from herd_run" 4 "$(grep -c '{"function": "herd_run"' "$tmp/json")"
+equal "from main" 4 "$(grep -c '{"function": "main"' "$tmp/json")"
+
 # Without what tells lines there are functions; without symbols there is the place in the file.
 bare=$tmp/bare
 mkdir "$bare"
@@ -151,8 +161,6 @@ sums 107 70
 equal "second image" 40 "$(process 1 in_vain)"
 equal "first image" 30 "$(process 2 in_vain)"
 equal "one process" "$(process 1 pid)" "$(process 2 pid)"
-count "$tmp/herd" 4 10 closefrom
-sums 107 70
 count sh -c "'$tmp/herd' 2 5 & '$tmp/herd' 2 5; wait"
 sums 24 10
 
@@ -173,13 +181,21 @@ for program in cxx cxx-fast; do
 	equal "to nobody" 7 "$(sum to_nobody)"
 	equal "in vain by wake" 75 "$(site broadcast 'farm::Herd::wake(int)' in_vain)"
 done
+if command -v addr2line >/dev/null 2>&1; then
+	case $(site wait 'farm::Herd::member()' source) in
+	*cxx.cc:*) ;;
+	*) fail "$what: the wait is in $(site wait 'farm::Herd::member()' source)" ;;
+	esac
+fi
 
 # ---- what could hurt who counts ----
 
-count "$tmp/early"
-equal "exit status" 0 "$status"
-equal wakes 804 "$(sum wakes)"
-[ "$(sum in_vain)" -le 600 ] || fail "$what: $(sum in_vain) in vain"
+for callers in 0 4; do
+	count --callers $callers "$tmp/early"
+	equal "exit status" 0 "$status"
+	equal wakes 804 "$(sum wakes)"
+	[ "$(sum in_vain)" -le 600 ] || fail "$what: $(sum in_vain) in vain"
+done
 if [ "$(uname -m)" = x86_64 ]; then
 	compile old tests/wakes/old.c
 	count "$tmp/old"

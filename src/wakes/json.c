@@ -50,17 +50,40 @@ static void put_sum(FILE *to, const struct image *i)
 		i->waits, i->wakes, i->in_vain, i->timeouts, i->signals, i->broadcasts, i->nobody);
 }
 
+/* The members of a place; without the braces. */
+static void put_place(FILE *to, const struct row *row, size_t frame)
+{
+	const struct name *n = &row->name[frame];
+	fputs("\"function\": ", to);
+	put_string(to, n->function);
+	fputs(", \"source\": ", to);
+	put_string(to, n->source);
+	fputs(", \"file\": ", to);
+	put_string(to, n->path);
+	fprintf(to, ", \"offset\": %" PRIu64 ", \"address\": %" PRIu64, n->offset,
+		(uint64_t)row->site->frame[frame].address);
+}
+
+static void put_callers(FILE *to, const struct row *row)
+{
+	fputs("\n       \"callers\": [", to);
+	for (size_t i = 1; i < row->frames; i++) {
+		fputs(i > 1 ? ",\n        {" : "{", to);
+		put_place(to, row, i);
+		fputc('}', to);
+	}
+	fputs("],", to);
+}
+
 static void put_row(FILE *to, const struct row *row)
 {
 	const struct wakes_site *s = row->site;
-	fprintf(to, "\n      {\"kind\": \"%s\", \"function\": ", report_kinds[wakes_kind(s->key)]);
-	put_string(to, row->name.function);
-	fputs(", \"source\": ", to);
-	put_string(to, row->name.source);
-	fputs(", \"file\": ", to);
-	put_string(to, row->name.path);
-	fprintf(to, ", \"offset\": %" PRIu64 ", \"address\": %" PRIu64 ",\n       \"calls\": %" PRIu64,
-		row->name.offset, wakes_address(s->key), (uint64_t)s->calls);
+	fprintf(to, "\n      {\"kind\": \"%s\", ", report_kinds[wakes_kind(s->key)]);
+	put_place(to, row, 0);
+	fputs(",", to);
+	if (row->frames > 1)
+		put_callers(to, row);
+	fprintf(to, "\n       \"calls\": %" PRIu64, (uint64_t)s->calls);
 	fprintf(to, ", \"%s\": %" PRIu64 ", \"%s\": %" PRIu64 ", \"in_vain\": %" PRIu64 ", \"in_vain_a_second\": %.3f}",
 		row_waits(row) ? "timeouts" : "to_nobody", (uint64_t)(row_waits(row) ? s->timeouts : s->nobody),
 		row_waits(row) ? "wakes" : "woke", (uint64_t)s->woken, (uint64_t)s->in_vain,

@@ -25,18 +25,19 @@
 
 static struct {
 	bool json;
-	size_t top;
+	size_t top, callers;
 	double within; /* microseconds */
 	FILE *output;
 } options = { .top = 10, .within = 20 };
 
 static const char usage[] =
-	"usage: vez-wakes [--json] [--top N] [--within US] [--output FILE] PROGRAM [ARGUMENT...]\n"
+	"usage: vez-wakes [--json] [--top N] [--callers N] [--within US] [--output FILE] PROGRAM [ARGUMENT...]\n"
 	"Runs the program and counts, by place in it, who waits at conditions (pthread_cond_t, cnd_t,\n"
 	"std::condition_variable), who wakes them, and which wakes were in vain: the thread waited again at once.\n"
 	"\n"
 	"  --json         the report as JSON\n"
 	"  --top N        the N first places of each process, and the N first processes (10)\n"
+	"  --callers N    tells places apart by who called the function, up to N deep (0 to 4; it takes longer)\n"
 	"  --within US    at once is: within so many microseconds, and without having unlocked or signalled (20)\n"
 	"  --output FILE  where the report goes (standard error)\n"
 	"  --help, --version\n"
@@ -51,11 +52,11 @@ static _Noreturn void fail(const char *what, const char *why)
 	exit(OURS);
 }
 
-static double number(const char *text, double least)
+static double number(const char *text, double least, double most)
 {
 	char *end;
 	double value = strtod(text, &end);
-	if (*text == '\0' || *end != '\0' || !(value >= least) || value > 1e9)
+	if (*text == '\0' || *end != '\0' || !(value >= least && value <= most))
 		fail(text, "not such a number");
 	return value;
 }
@@ -67,10 +68,13 @@ static void take_option(int option)
 		options.json = true;
 		break;
 	case 't':
-		options.top = (size_t)number(optarg, 1);
+		options.top = (size_t)number(optarg, 1, 1e9);
+		break;
+	case 'c':
+		options.callers = (size_t)number(optarg, 0, WAKES_FRAMES - 1);
 		break;
 	case 'w':
-		options.within = number(optarg, 0);
+		options.within = number(optarg, 0, 1e9);
 		break;
 	case 'o':
 		options.output = fopen(optarg, "we");
@@ -94,6 +98,7 @@ static char **take_options(int argc, char **argv)
 	static const struct option names[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "top", required_argument, NULL, 't' },
+		{ "callers", required_argument, NULL, 'c' },
 		{ "within", required_argument, NULL, 'w' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
@@ -201,7 +206,7 @@ static bool has_image(const struct report *r)
 
 static void set_environment(const char *object, const char *folder)
 {
-	char within[32], *list;
+	char within[32], callers[32], *list;
 	const char *others = getenv("LD_PRELOAD");
 	/* A sanitizer's library wants to be the first. */
 	if (asprintf(&list, "%s%s%s", others ? others : "", others && *others ? ":" : "", object) < 0)
@@ -209,7 +214,9 @@ static void set_environment(const char *object, const char *folder)
 	snprintf(within, sizeof within, "%.0f", options.within * 1e3);
 	setenv("LD_PRELOAD", list, 1);
 	setenv(WAKES_FOLDER, folder, 1);
+	snprintf(callers, sizeof callers, "%zu", options.callers);
 	setenv(WAKES_WITHIN, within, 1);
+	setenv(WAKES_CALLERS, callers, 1);
 	free(list);
 }
 

@@ -44,13 +44,15 @@ static void count_in_vain(void)
 static struct wakes_site *wait_begins(const void *cond, const void *mutex, uintptr_t caller, enum wakes_kind kind)
 {
 	struct process *p = wakes__process();
+	struct trace trace;
 	if (!p)
 		return NULL;
-	struct wakes_site *site = wakes__site(p->table, caller, kind);
-	wakes__add(&site->calls);
 	if (last.cond == cond && last.mutex == mutex)
-		count_in_vain();
+		count_in_vain(); /* first: what follows takes time */
 	forget();
+	wakes__trace(&trace, caller);
+	struct wakes_site *site = wakes__site(p->table, &trace, kind);
+	wakes__add(&site->calls);
 	wakes__cond_enter(p->conds, cond);
 	return site;
 }
@@ -97,11 +99,13 @@ static void wait_ends(struct wakes_site *site, const void *cond, const void *mut
 static void wake(const void *cond, uintptr_t caller, enum wakes_kind kind)
 {
 	struct process *p = wakes__process();
+	struct trace trace;
 	forget();
 	if (!p)
 		return;
 	struct wakes_table *t = p->table;
-	struct wakes_site *site = wakes__site(t, caller, kind);
+	wakes__trace(&trace, caller);
+	struct wakes_site *site = wakes__site(t, &trace, kind);
 	unsigned number = site >= t->sites && site < t->sites + WAKES_SITES ? (unsigned)(site - t->sites) : 0;
 	wakes__add(&site->calls);
 	if (!wakes__cond_wake(p->conds, cond, kind == WAKES_SIGNAL ? 1 : UINT32_MAX, number))

@@ -5,8 +5,8 @@
  * The file is there whatever becomes of the process: what _exit, a signal or exec ends has been counted until then,
  * and nothing has to run at its end. It is sparse: what is not used takes no memory.
  *
- * A site is a place in the program that calls one of the functions that are counted: a return address. A process image
- * writes; the launcher reads when the program has ended.
+ * A site is a place in the program that calls one of the functions that are counted: a return address, and those of its
+ * callers where they are asked for. A process image writes; the launcher reads when the program has ended.
  */
 #ifndef WAKES_RECORD_H
 #define WAKES_RECORD_H
@@ -18,29 +18,40 @@
 #define WAKES_SITES 4096
 #define WAKES_FILES 256
 #define WAKES_PATH 1024
+#define WAKES_FRAMES 5
 
-/* The folder, and how many nanoseconds after a return a wait is one that was woken in vain: names in the environment */
+/* Names in the environment: the folder; how many nanoseconds after a return a wait was woken in vain; callers */
 #define WAKES_FOLDER "VEZ_WAKES_FOLDER"
 #define WAKES_WITHIN "VEZ_WAKES_WITHIN"
+#define WAKES_CALLERS "VEZ_WAKES_CALLERS"
 
 enum wakes_kind { WAKES_WAIT = 1, WAKES_TIMED, WAKES_SIGNAL, WAKES_BROADCAST };
 
 /*
- * A line of its own and its neighbour's, so that two sites do not share one.
- *  key     return address and kind; 0: free. Set once, by exchange
- *  file    index of the file that the address is in, and 1 more; 0: in none that is known. Set once, after key
+ * A return address; 0: there is none.
+ *  file    index of the file that it is in, and 1 more; 0: in none that is known
  *  offset  where in that file
+ */
+struct wakes_frame {
+	_Atomic uint64_t address;
+	_Atomic uint64_t offset;
+	_Atomic uint32_t file;
+};
+
+/*
+ * A line of its own and its neighbour's, so that two sites do not share one.
+ *  key    of return addresses and kind; 0: free. Set once, by exchange
+ *  frame  the call, and its callers where those are asked for. Set once, after key
  */
 struct wakes_site {
 	_Alignas(128) _Atomic uint64_t key;
-	_Atomic uint32_t file;
-	_Atomic uint64_t offset;
 	_Atomic uint64_t calls;
 	_Atomic uint64_t woken;    /* wait: returns that were no timeouts. signal, broadcast: threads that it woke */
 	_Atomic uint64_t in_vain;  /* those of them that waited again at once */
 	_Atomic uint64_t timeouts; /* wait: returns that were */
 	_Atomic uint64_t nobody;   /* signal, broadcast: calls while nobody waited */
 	_Atomic uint64_t last;     /* when it was last counted here */
+	_Alignas(128) struct wakes_frame frame[WAKES_FRAMES];
 };
 
 struct wakes_file {
@@ -62,11 +73,6 @@ struct wakes_table {
 static inline enum wakes_kind wakes_kind(uint64_t key)
 {
 	return (enum wakes_kind)(key & 7);
-}
-
-static inline uint64_t wakes_address(uint64_t key)
-{
-	return key >> 3;
 }
 
 #endif

@@ -40,6 +40,17 @@ static size_t keep_top(struct row *rows, size_t count, size_t top)
 	return kept;
 }
 
+static void make_row(struct row *row, const struct image *image, const struct wakes_site *site)
+{
+	*row = (struct row){ image, site, { { NULL, 0, 0, NULL, NULL } }, 0 };
+	for (; row->frames < WAKES_FRAMES && site->frame[row->frames].address != 0; row->frames++) {
+		const struct wakes_frame *f = &site->frame[row->frames];
+		row->name[row->frames].offset = f->offset;
+		if (f->file > 0 && f->file <= WAKES_FILES)
+			row->name[row->frames].path = image->table->file[f->file - 1].path;
+	}
+}
+
 static void add_rows(struct report *r, const struct image *image)
 {
 	const struct wakes_table *t = image->table;
@@ -49,13 +60,9 @@ static void add_rows(struct report *r, const struct image *image)
 		return;
 	r->rows = rows;
 	rows += r->count;
-	for (size_t i = 0; i < WAKES_SITES; i++) {
-		const struct wakes_site *s = &t->sites[i];
-		uint32_t file = s->file;
-		const char *path = file > 0 && file <= WAKES_FILES ? t->file[file - 1].path : NULL;
-		if (s->key != 0 && s->calls != 0)
-			rows[count++] = (struct row){ image, s, { .path = path, .offset = s->offset } };
-	}
+	for (size_t i = 0; i < WAKES_SITES; i++)
+		if (t->sites[i].key != 0 && t->sites[i].calls != 0)
+			make_row(&rows[count++], image, &t->sites[i]);
 	if (count)
 		qsort(rows, count, sizeof *rows, by_weight);
 	r->count += keep_top(rows, count, r->top);
@@ -63,14 +70,15 @@ static void add_rows(struct report *r, const struct image *image)
 
 static void find_names(struct report *r)
 {
-	struct name *names = malloc((r->count + 1) * sizeof *names);
+	size_t size = sizeof r->rows->name, each = WAKES_FRAMES;
+	struct name *names = malloc((r->count + 1) * size);
 	if (!names)
 		return;
 	for (size_t i = 0; i < r->count; i++)
-		names[i] = r->rows[i].name;
-	names_find(names, r->count);
+		memcpy(&names[i * each], r->rows[i].name, size);
+	names_find(names, r->count * each);
 	for (size_t i = 0; i < r->count; i++)
-		r->rows[i].name = names[i];
+		memcpy(r->rows[i].name, &names[i * each], size);
 	free(names);
 }
 
@@ -144,16 +152,15 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static void print_name(FILE *to, const struct row *row)
+static void print_name(FILE *to, const struct row *row, size_t frame)
 {
-	const struct name *n = &row->name;
-	fprintf(to, "%s ", report_kinds[wakes_kind(row->site->key)]);
+	const struct name *n = &row->name[frame];
 	if (n->function)
 		fprintf(to, "%s", n->function);
 	if (n->source)
 		fprintf(to, " (%s)", last_part(n->source));
 	if (!n->path)
-		fprintf(to, "0x%" PRIx64, wakes_address(row->site->key));
+		fprintf(to, "0x%" PRIx64, (uint64_t)row->site->frame[frame].address);
 	else if (!n->function || strcmp(n->path, row->image->table->program))
 		fprintf(to, "%s%s+0x%" PRIx64, n->function ? ", " : "", last_part(n->path), n->offset);
 	fputc('\n', to);
@@ -166,7 +173,12 @@ static void print_row(FILE *to, const struct report *r, const struct row *row)
 	fprintf(to, "%9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.0f %9.1f %9.0f  ", (uint64_t)s->calls,
 		(uint64_t)(row_waits(row) ? s->timeouts : s->nobody), (uint64_t)s->woken, (uint64_t)s->in_vain,
 		rate(s->in_vain, row->image->seconds), in_vain * r->price.cpu * 1e3, in_vain * r->price.switches);
-	print_name(to, row);
+	fprintf(to, "%s ", report_kinds[wakes_kind(s->key)]);
+	print_name(to, row, 0);
+	for (size_t i = 1; i < row->frames; i++) {
+		fprintf(to, "%72sfrom ", "");
+		print_name(to, row, i);
+	}
 }
 
 static void print_head(FILE *to, bool waits)

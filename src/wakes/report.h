@@ -18,11 +18,12 @@ struct run {
 	double seconds, cpu, switches;
 };
 
-/* One line of a report. */
+/* One site in a report. */
 struct row {
 	const struct image *image;
 	const struct wakes_site *site;
-	struct name name;
+	struct name name[WAKES_FRAMES];
+	size_t frames;
 };
 
 struct report {

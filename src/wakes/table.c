@@ -156,7 +156,8 @@ struct process *wakes__process(void)
 /* So that the launcher learns that it can see into this program, even if it never waits. */
 static __attribute__((constructor)) void seen(void)
 {
-	wakes__process();
+	if (wakes__process())
+		wakes__trace_begin();
 }
 
 uint64_t wakes__within(void)
@@ -184,18 +185,35 @@ static uint32_t number_of(struct wakes_table *t, const char *path)
 	return mine + 1;
 }
 
-static __attribute__((cold, noinline)) void identify(struct wakes_table *t, struct wakes_site *site, uintptr_t address)
+static void identify_frame(struct wakes_table *t, struct wakes_frame *frame, uintptr_t address)
 {
 	struct place place;
+	atomic_store_explicit(&frame->address, address, memory_order_relaxed);
 	if (!wakes__find_place(address, &place))
 		return;
-	atomic_store_explicit(&site->offset, place.offset, memory_order_relaxed);
-	atomic_store_explicit(&site->file, number_of(t, place.path), memory_order_relaxed);
+	atomic_store_explicit(&frame->offset, place.offset, memory_order_relaxed);
+	atomic_store_explicit(&frame->file, number_of(t, place.path), memory_order_relaxed);
 }
 
-struct wakes_site *wakes__site(struct wakes_table *t, uintptr_t address, enum wakes_kind kind)
+static __attribute__((cold, noinline)) void identify(struct wakes_table *t, struct wakes_site *site,
+	const struct trace *trace)
 {
-	uint64_t key = (uint64_t)address << 3 | kind;
+	for (size_t i = 0; i < WAKES_FRAMES && trace->frame[i]; i++)
+		identify_frame(t, &site->frame[i], trace->frame[i]);
+}
+
+/* Without callers, it is one to one. */
+static uint64_t key_of(const struct trace *trace, enum wakes_kind kind)
+{
+	uint64_t key = trace->frame[0];
+	for (size_t i = 1; i < WAKES_FRAMES && trace->frame[i]; i++)
+		key = key * UINT64_C(0x9e3779b97f4a7c15) + trace->frame[i];
+	return key << 3 | kind;
+}
+
+struct wakes_site *wakes__site(struct wakes_table *t, const struct trace *trace, enum wakes_kind kind)
+{
+	uint64_t key = key_of(trace, kind);
 	size_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 40;
 	for (int i = 0; i < PROBES; i++, at++) {
 		struct wakes_site *site = &t->sites[at % WAKES_SITES];
@@ -206,7 +224,7 @@ struct wakes_site *wakes__site(struct wakes_table *t, uintptr_t address, enum wa
 			continue;
 		if (atomic_compare_exchange_strong_explicit(&site->key, &seen, key, memory_order_relaxed,
 				memory_order_relaxed)) {
-			identify(t, site, address);
+			identify(t, site, trace);
 			return site;
 		}
 		if (seen == key)

@@ -20,7 +20,16 @@ struct process *wakes__process(void);
 /* How long after its return a thread that waits again was woken in vain. */
 uint64_t wakes__within(void);
 
-struct wakes_site *wakes__site(struct wakes_table *table, uintptr_t address, enum wakes_kind kind);
+/* A call, and its callers as far as they are asked for; then zeros. */
+struct trace {
+	uintptr_t frame[WAKES_FRAMES];
+};
+
+struct wakes_site *wakes__site(struct wakes_table *table, const struct trace *trace, enum wakes_kind kind);
+
+/* trace.c */
+void wakes__trace_begin(void);
+void wakes__trace(struct trace *trace, uintptr_t call);
 
 /* maps.c: the file that the address is in and where in it; false: none. */
 struct place {
