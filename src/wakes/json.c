@@ -61,7 +61,7 @@ static void put_place(FILE *to, const struct row *row, size_t frame)
 	fputs(", \"file\": ", to);
 	put_string(to, n->path);
 	fprintf(to, ", \"offset\": %" PRIu64 ", \"address\": %" PRIu64, n->offset,
-		(uint64_t)row->site->frame[frame].address);
+		row->address[frame]);
 }
 
 static void put_callers(FILE *to, const struct row *row)
@@ -77,17 +77,16 @@ static void put_callers(FILE *to, const struct row *row)
 
 static void put_row(FILE *to, const struct row *row)
 {
-	const struct wakes_site *s = row->site;
-	fprintf(to, "\n      {\"kind\": \"%s\", ", report_kinds[wakes_kind(s->key)]);
+	fprintf(to, "\n      {\"kind\": \"%s\", ", report_kinds[row->kind]);
 	put_place(to, row, 0);
 	fputs(",", to);
 	if (row->frames > 1)
 		put_callers(to, row);
-	fprintf(to, "\n       \"calls\": %" PRIu64, (uint64_t)s->calls);
+	fprintf(to, "\n       \"calls\": %" PRIu64, row->calls);
 	fprintf(to, ", \"%s\": %" PRIu64 ", \"%s\": %" PRIu64 ", \"in_vain\": %" PRIu64 ", \"in_vain_a_second\": %.3f}",
-		row_waits(row) ? "timeouts" : "to_nobody", (uint64_t)(row_waits(row) ? s->timeouts : s->nobody),
-		row_waits(row) ? "wakes" : "woke", (uint64_t)s->woken, (uint64_t)s->in_vain,
-		rate(s->in_vain, row->image->seconds));
+		row_waits(row) ? "timeouts" : "to_nobody", row->missed,
+		row_waits(row) ? "wakes" : "woke", row->woken, row->in_vain,
+		rate(row->in_vain, row->image->seconds));
 }
 
 static void put_rows(FILE *to, const struct report *r, const struct image *image, bool waits)

@@ -21,11 +21,11 @@ static int by_weight(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 	if (row_waits(x) != row_waits(y))
 		return row_waits(x) ? 1 : -1;
-	if (x->site->in_vain != y->site->in_vain)
-		return x->site->in_vain < y->site->in_vain ? 1 : -1;
-	if (x->site->woken != y->site->woken)
-		return x->site->woken < y->site->woken ? 1 : -1;
-	return x->site->calls < y->site->calls ? 1 : x->site->calls > y->site->calls ? -1 : 0;
+	if (x->in_vain != y->in_vain)
+		return x->in_vain < y->in_vain ? 1 : -1;
+	if (x->woken != y->woken)
+		return x->woken < y->woken ? 1 : -1;
+	return x->calls < y->calls ? 1 : x->calls > y->calls ? -1 : 0;
 }
 
 /* Keeps so many of those that wake and of those that wait. */
@@ -42,9 +42,12 @@ static size_t keep_top(struct row *rows, size_t count, size_t top)
 
 static void make_row(struct row *row, const struct image *image, const struct wakes_site *site)
 {
-	*row = (struct row){ image, site, { { NULL, 0, 0, NULL, NULL } }, 0 };
+	*row = (struct row){ .image = image, .kind = wakes_kind(site->key), .calls = site->calls, .woken = site->woken,
+		.in_vain = site->in_vain };
+	row->missed = row_waits(row) ? site->timeouts : site->nobody;
 	for (; row->frames < WAKES_FRAMES && site->frame[row->frames].address != 0; row->frames++) {
 		const struct wakes_frame *f = &site->frame[row->frames];
+		row->address[row->frames] = f->address;
 		row->name[row->frames].offset = f->offset;
 		if (f->file > 0 && f->file <= WAKES_FILES)
 			row->name[row->frames].path = image->table->file[f->file - 1].path;
@@ -160,7 +163,7 @@ static void print_name(FILE *to, const struct row *row, size_t frame)
 	if (n->source)
 		fprintf(to, " (%s)", last_part(n->source));
 	if (!n->path)
-		fprintf(to, "0x%" PRIx64, (uint64_t)row->site->frame[frame].address);
+		fprintf(to, "0x%" PRIx64, row->address[frame]);
 	else if (!n->function || strcmp(n->path, row->image->table->program))
 		fprintf(to, "%s%s+0x%" PRIx64, n->function ? ", " : "", last_part(n->path), n->offset);
 	fputc('\n', to);
@@ -168,12 +171,11 @@ static void print_name(FILE *to, const struct row *row, size_t frame)
 
 static void print_row(FILE *to, const struct report *r, const struct row *row)
 {
-	const struct wakes_site *s = row->site;
-	double in_vain = (double)s->in_vain;
-	fprintf(to, "%9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.0f %9.1f %9.0f  ", (uint64_t)s->calls,
-		(uint64_t)(row_waits(row) ? s->timeouts : s->nobody), (uint64_t)s->woken, (uint64_t)s->in_vain,
-		rate(s->in_vain, row->image->seconds), in_vain * r->price.cpu * 1e3, in_vain * r->price.switches);
-	fprintf(to, "%s ", report_kinds[wakes_kind(s->key)]);
+	double in_vain = (double)row->in_vain;
+	fprintf(to, "%9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.0f %9.1f %9.0f  ", row->calls,
+		row->missed, row->woken, row->in_vain, rate(row->in_vain, row->image->seconds),
+		in_vain * r->price.cpu * 1e3, in_vain * r->price.switches);
+	fprintf(to, "%s ", report_kinds[row->kind]);
 	print_name(to, row, 0);
 	for (size_t i = 1; i < row->frames; i++) {
 		fprintf(to, "%72sfrom ", "");

@@ -18,10 +18,13 @@ struct run {
 	double seconds, cpu, switches;
 };
 
-/* One site in a report. */
+/* One site in a report: what it was when it was read, as its process may still run. */
 struct row {
 	const struct image *image;
-	const struct wakes_site *site;
+	enum wakes_kind kind;
+	uint64_t calls, woken, in_vain;
+	uint64_t missed; /* timeouts of who waits, wakes of nobody */
+	uint64_t address[WAKES_FRAMES];
 	struct name name[WAKES_FRAMES];
 	size_t frames;
 };
@@ -43,8 +46,7 @@ void report_json(FILE *to, const struct report *report);
 
 static inline bool row_waits(const struct row *row)
 {
-	enum wakes_kind kind = wakes_kind(row->site->key);
-	return kind == WAKES_WAIT || kind == WAKES_TIMED;
+	return row->kind == WAKES_WAIT || row->kind == WAKES_TIMED;
 }
 
 static inline double rate(uint64_t count, double seconds)
