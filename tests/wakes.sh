@@ -5,11 +5,12 @@
 #
 # Seen to fail: an unlock, or a signal, that does not forget the last wake; no limit of time; a timeout that counts as a
 # wake; a table that fork leaves to the child; a second image of one process that finds its file taken; cnd_wait, or
-# clockwait, not counted; a call before the environment is there that settles that nothing is counted; conditions without
-# a version; errno not kept; a file that is too long for the process; a waker that is never set anew; waiters that are
-# not counted, or not after a timeout; an address beside the call; the innermost of inlined lines; no C++ names; callers
-# that are left out, or not told apart; another's function passed over; a folder left behind, also by a signal; quotes in
-# JSON; an option that README or --help has alone; a static program without a word.
+# clockwait, not counted; a call before the environment is there that settles that nothing is counted; conditions
+# without a version; errno not kept; a file that is too long for the process; a waker that is never set anew; waiters
+# that are not counted, or not after a timeout; an address beside the call; the innermost of inlined lines; no C++ names;
+# callers that are left out, or not told apart; another's function passed over; a folder left behind, also by a signal;
+# a signal that is not ignored any more; quotes in JSON; an option that README or --help has alone; a static program
+# without a word.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -257,6 +258,7 @@ says 0 "^vez-wakes: 6000 wakes, 3998 of them in vain (67 %), " "$wakes" --within
 says 0 "^ *1001 .* broadcast herd_wake_one" "$wakes" "$tmp/herd" 2 1001
 says 5 "" "$wakes" sh -c 'exit 5'
 says 143 "" "$wakes" sh -c 'kill $$'
+says 0 "stays" sh -c 'trap "" HUP; exec "$@"' sh "$wakes" sh -c 'kill -HUP $$; echo stays'
 says 127 "no-such-program: No such file" "$wakes" no-such-program
 says 126 "Permission denied" "$wakes" "$PWD/README.md"
 says 125 "usage" "$wakes"

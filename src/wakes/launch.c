@@ -229,20 +229,24 @@ static void pass_on(int signal)
 }
 
 /* What a terminal sends goes to both; the program decides. What is sent to this process alone is passed on. */
-static void set_signals(struct sigaction old[2])
+enum { SIGNALS = 4 };
+static const int signals[SIGNALS] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+
+static void set_signals(struct sigaction old[SIGNALS])
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, pass = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
-	sigaction(SIGINT, &ignore, &old[0]);
-	sigaction(SIGQUIT, &ignore, &old[1]);
-	sigaction(SIGTERM, &pass, NULL);
-	sigaction(SIGHUP, &pass, NULL);
+	for (int i = 0; i < SIGNALS; i++) {
+		sigaction(signals[i], NULL, &old[i]);
+		if (old[i].sa_handler != SIG_IGN)
+			sigaction(signals[i], i < 2 ? &ignore : &pass, NULL);
+	}
 }
 
-static _Noreturn void become(char **command, const struct sigaction old[2], const char *object, const char *folder,
+static _Noreturn void become(char **command, const struct sigaction *old, const char *object, const char *folder,
 	int errors)
 {
-	sigaction(SIGINT, &old[0], NULL);
-	sigaction(SIGQUIT, &old[1], NULL);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaction(signals[i], &old[i], NULL);
 	set_environment(object, folder);
 	execvp(command[0], command);
 	int error = errno;
@@ -255,7 +259,7 @@ static _Noreturn void become(char **command, const struct sigaction old[2], cons
 static int start(char **command, const char *object, const char *folder)
 {
 	int ends[2], error = 0;
-	struct sigaction old[2];
+	struct sigaction old[SIGNALS];
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return errno;
 	set_signals(old);
