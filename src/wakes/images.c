@@ -56,7 +56,7 @@ static void add_site(struct image *image, const struct wakes_site *site)
 
 static void add_sites(struct image *image)
 {
-	for (size_t i = 0; i < WAKES_SITES; i++)
+	for (size_t i = 0; i < wakes_sites(image->table); i++)
 		add_site(image, &image->table->sites[i]);
 }
 
@@ -83,7 +83,7 @@ static uint64_t end_of(const struct images *all, const struct image *image, pid_
 	}
 	if (t->pid == main || kill((pid_t)t->pid, 0) == 0)
 		return end;
-	for (size_t i = 0; i < WAKES_SITES; i++)
+	for (size_t i = 0; i < wakes_sites(t); i++)
 		if (t->sites[i].last > last)
 			last = t->sites[i].last;
 	return last < end ? last : end;

@@ -12,6 +12,7 @@
 #define WAKES_RECORD_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define WAKES_MAGIC UINT64_C(0x31736b61772d7a76)
@@ -64,11 +65,18 @@ struct wakes_table {
 	int64_t pid, parent;
 	uint64_t began; /* CLOCK_MONOTONIC */
 	_Atomic uint32_t files;
+	_Atomic uint32_t used; /* not 0: there are sites */
 	_Atomic uint64_t lost; /* calls that found no place in the table */
 	char program[WAKES_PATH];
 	struct wakes_site sites[WAKES_SITES];
 	struct wakes_file file[WAKES_FILES];
 };
+
+/* How many sites to look at. Looking at those of a table that has none would give memory to each. */
+static inline size_t wakes_sites(const struct wakes_table *table)
+{
+	return table->used ? WAKES_SITES : 0;
+}
 
 static inline enum wakes_kind wakes_kind(uint64_t key)
 {

@@ -58,12 +58,12 @@ static void add_rows(struct report *r, const struct image *image)
 {
 	const struct wakes_table *t = image->table;
 	size_t count = 0;
-	struct row *rows = realloc(r->rows, (r->count + WAKES_SITES) * sizeof *rows);
+	struct row *rows = realloc(r->rows, (r->count + wakes_sites(t) + 1) * sizeof *rows);
 	if (!rows)
 		return;
 	r->rows = rows;
 	rows += r->count;
-	for (size_t i = 0; i < WAKES_SITES; i++)
+	for (size_t i = 0; i < wakes_sites(t); i++)
 		if (t->sites[i].key != 0 && t->sites[i].calls != 0)
 			make_row(&rows[count++], image, &t->sites[i]);
 	if (count)

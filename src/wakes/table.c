@@ -198,6 +198,7 @@ static void identify_frame(struct wakes_table *t, struct wakes_frame *frame, uin
 static __attribute__((cold, noinline)) void identify(struct wakes_table *t, struct wakes_site *site,
 	const struct trace *trace)
 {
+	atomic_store_explicit(&t->used, 1, memory_order_relaxed);
 	for (size_t i = 0; i < WAKES_FRAMES && trace->frame[i]; i++)
 		identify_frame(t, &site->frame[i], trace->frame[i]);
 }
