@@ -105,7 +105,8 @@ static void take_turn(unsigned size, struct price *least)
 struct price price_measure(void)
 {
 	struct price few = { HUGE_VAL, 0 }, many = { HUGE_VAL, 0 };
-	for (int i = 0; i < TURNS; i++) {
+	double enough = seconds(CLOCK_MONOTONIC) + 2 * TURNS * TURN;
+	for (int i = 0; i < TURNS && (i == 0 || seconds(CLOCK_MONOTONIC) < enough); i++) {
 		take_turn(FEW, &few);
 		take_turn(MANY, &many);
 	}
