@@ -86,7 +86,7 @@ g++ -std=c++17 -g -O2 -Wall -Wextra -pthread -o "$tmp/cxx-fast" tests/wakes/cxx.
 
 # ---- a herd of N: N - 1 are woken in vain each time, and N in the end for good ----
 
-for size in 1 2 8; do
+for size in 1 8; do
 	count "$tmp/herd" $size 30
 	sums $((size * 31)) $(((size - 1) * 30))
 	equal waits $((size * 31)) "$(sum waits)"
@@ -228,9 +228,10 @@ for program in "zstd -T2 -c" "xz -T2 -0 -c"; do
 	within=20 count $program "$tmp/big"
 	grep -q '"nothing_to_gain": true' "$tmp/json" || fail "$what: has something to gain"
 done
-for program in "$build"/tests/classics/*; do
-	[ ! -x "$program" ] || count "$program"
-	[ ! -x "$program" ] || sums "$(sum wakes)" 0
+for program in bounded_buffer single_resource security_journal; do
+	[ -x "$build/tests/classics/$program" ] || continue
+	count "$build/tests/classics/$program"
+	equal "in vain" 0 "$(sum in_vain)"
 done
 
 # ---- what it cannot see, and what it says ----
