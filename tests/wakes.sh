@@ -283,7 +283,7 @@ fi
 # ---- the options of README, of --help, and those that there are, are the same ----
 
 "$wakes" --help >"$tmp/help"
-grep -o -e '--[a-z]*' "$tmp/help" | sort -u >"$tmp/said"
+sed -n 's/^  --/--/p' "$tmp/help" | sed 's/  .*//' | grep -o -e '--[a-z]*' | sort -u >"$tmp/said"
 sed -n 's/.*{ "\([a-z]*\)", [a-z]*_argument.*/--\1/p' src/wakes/launch.c | sort -u >"$tmp/there"
 what="options"
 equal "in --help" "$(tr '\n' ' ' <"$tmp/there")" "$(tr '\n' ' ' <"$tmp/said")"
