@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Two floors, one direction: who makes system calls, who touches shared words, who includes whom.
+# Two floors, one direction: who makes system calls, who touches shared words, who includes whom. A tool is beside them.
 #
 # Seen to fail: an __atomic_ builtin in sem.c; <linux/futex.h> in word.c; #include "../sync/engine.h" in futex.c; errno
 # read in src/sync; vez_monitor_exit in cond.c; a pthread call; malloc; volatile; a source without a header; a
-# header without a source.
+# header without a source; src/futex/sys.h included in src/wakes.
 set -eu
 cd "$(dirname "$0")/.."
 failures=0
@@ -21,7 +21,8 @@ none() {
 	done
 }
 
-all=$(find src include -name '*.[ch]')
+all=$(find src include -name '*.[ch]' | grep -v '^src/wakes/')
+wakes=$(find src/wakes -name '*.[ch]')
 not_sys=$(echo "$all" | grep -v '^src/futex/sys\.c$')
 not_atomic=$(echo "$all" | grep -v '^src/futex/atomic\.h$')
 futex=$(find src/futex -name '*.[ch]')
@@ -45,6 +46,8 @@ not_inspect=$(echo "$all" | grep -vE '^src/sync/(inspect|report)\.c$')
 		$not_monitor
 	none "no wait allocates, but to be inspected" '\<(malloc|calloc|realloc|free|alloca) *\(' $not_inspect
 	none "nobody waits for readers" 'urcu_|rcu_' $all
+	none "src/wakes has nothing of the library, nor the library of it" 'include.*(\.\./|vez)' $wakes
+	none "src/wakes has nothing of the library, nor the library of it" 'include.*wakes' $all
 }
 
 # One basename everywhere: what is implemented in src/sync is declared in a header of its name, public or there; and
