@@ -1517,7 +1517,7 @@ static void compare_tries(vez_rwlock_t *l)
 
 static void finish(vez_rwlock_t *l)
 {
-	for (unsigned turns = 0; count(IDLE) < ACTORS; turns++)
+	while (count(IDLE) < ACTORS)
 		for (unsigned i = 0; i < ACTORS; i++) {
 			enum state state = actors[i].state;
 			if (state == READS || state == WRITES || state == IS_UPGRADED)
