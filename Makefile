@@ -93,17 +93,17 @@ INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
 # install -m 644 SOURCE DESTINATION for "source:destination"
-install_one = install -D -m 644 $(subst :, $(DESTDIR),$(1))
-link_one = ln -sf $(lastword $(subst :, ,$(1))) $(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(1)))
+install_one = install -D -m 644 $(subst :, "$(DESTDIR)",$(1))
+link_one = ln -sf $(lastword $(subst :, ,$(1))) "$(DESTDIR)"$(LIBDIR)/$(firstword $(subst :, ,$(1)))
 
 install: lib
 	$(foreach f,$(INSTALLED),$(call install_one,$(f)) &&) true
 	$(foreach l,$(INSTALLED_LINKS),$(call link_one,$(l)) &&) true
 
 uninstall:
-	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(lastword $(subst :, ,$(f))))
-	rm -f $(foreach l,$(INSTALLED_LINKS),$(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(l))))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez 2>/dev/null || true
+	rm -f $(foreach f,$(INSTALLED),"$(DESTDIR)"$(lastword $(subst :, ,$(f))))
+	rm -f $(foreach l,$(INSTALLED_LINKS),"$(DESTDIR)"$(LIBDIR)/$(firstword $(subst :, ,$(l))))
+	-rmdir "$(DESTDIR)"$(INCLUDEDIR)/vez 2>/dev/null || true
 
 # ---- tests ----
 #

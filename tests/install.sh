@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What is installed is enough to build on, in C and C++, shared and static; and uninstall leaves nothing behind.
+# What is installed is enough to build on, in C and C++, shared and static; and uninstall leaves nothing behind, wherever
+# it was staged.
 #
 # Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0; an uninstall that
-# forgets one.
+# forgets one; a DESTDIR that is not quoted.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -77,7 +78,17 @@ try_build() {
 try_build gcc c11 "$tmp/program.c"
 try_build g++ c++17 "$tmp/program.cc"
 
-quiet_make uninstall
-left=$(find "$stage" ! -type d)
-[ -z "$left" ] || fail "uninstall leaves $left"
-[ ! -d "$stage$prefix/include/vez" ] || fail "uninstall leaves include/vez"
+# check_uninstall: of what is staged, nothing stays
+check_uninstall() {
+	quiet_make uninstall
+	left=$(find "$stage" ! -type d)
+	[ -z "$left" ] || fail "uninstall leaves $left"
+	[ ! -d "$stage$prefix/include/vez" ] || fail "uninstall leaves include/vez"
+}
+
+installed=$(cd "$stage" && find . ! -type d | sort)
+check_uninstall
+stage="$tmp/another stage"
+quiet_make install
+[ "$(cd "$stage" && find . ! -type d | sort)" = "$installed" ] || fail "another DESTDIR gets other files"
+check_uninstall
