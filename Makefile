@@ -58,7 +58,14 @@ lib: $(LIB)
 
 # ---- library ----
 
-$(B)/obj/src/%.o: src/%.c
+# Whether the header that makes the probes is here decides what is built; the compiler's list of what an object depends
+# on has no header that was not there.
+$(B)/obj/probes: always
+	@mkdir -p $(@D)
+	@if echo '#include <sys/sdt.h>' | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1; then echo yes; else echo no; fi >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(B)/obj/src/%.o: src/%.c $(B)/obj/probes
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC -fvisibility=hidden -c -o $@ $<
 
