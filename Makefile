@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # vez: synchronizers that wake exactly the right thread.
 #
-#   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc
+#   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc; V=1: whole commands
 #   make perf [QUICK=1]           measures it against pthreads; installs what is missing where that is allowed
 #                                 COUNTERS=1: only the counters, and fails if one is worse than it must be
 #   make perf-plots               pictures of the headline, where gnuplot is there
@@ -11,8 +11,10 @@
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
 #   make install uninstall        PREFIX=/usr/local, DESTDIR=
 #   make clean
+#   make help                     prints this
 #
-# BUILD is where everything goes (default: build). A sanitizer's objects go to a folder of their own in it.
+# BUILD is where everything goes (default: build). A sanitizer's objects go to a folder of their own in it. CC=clang,
+# CFLAGS and the like as everywhere.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -24,6 +26,7 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 SAN ?=
 QUICK ?=
+V ?=
 comma := ,
 
 ifeq ($(origin CC),default)
@@ -40,21 +43,28 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 # The queues are lists of liburcu inside structures that the public headers declare without it.
 BASE := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fno-strict-aliasing -pthread -Iinclude $(SANFLAGS)
 DEPEND = -MMD -MP
-COMPILE = $(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
-LINK = $(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
+COMPILE = $(call say,CC)$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
+LINK = $(call say,LINK)$(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
+
+# What a recipe's line begins with: one short line stands for the command, which V=1 shows whole, and make -s not at all.
+Q := $(if $(V),,@)
+say = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-5s %s\n' '$(1)' '$@';) )
 
 SRC := $(wildcard src/futex/*.c src/sync/*.c)
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 
-.PHONY: always all lib check check-programs stress explore explore-mutants perf perf-programs perf-plots \
+.PHONY: always all help lib check check-programs stress explore explore-mutants perf perf-programs perf-plots \
 	install uninstall clean needs-check needs-perf
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: lib
 lib: $(LIB)
+
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
 
 # ---- library ----
 
@@ -76,13 +86,13 @@ $(B)/lib/libvez.so.$(VERSION): $(OBJ) src/libvez.map
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(OBJ)
 
 $(B)/lib/libvez.so: $(B)/lib/libvez.so.$(VERSION)
-	ln -sf libvez.so.$(VERSION) $(B)/lib/libvez.so.$(SOVERSION)
-	ln -sf libvez.so.$(SOVERSION) $@
+	$(Q)ln -sf libvez.so.$(VERSION) $(B)/lib/libvez.so.$(SOVERSION)
+	$(Q)ln -sf libvez.so.$(SOVERSION) $@
 
 $(B)/lib/libvez.a: $(OBJ)
 	@mkdir -p $(@D)
-	rm -f $@
-	$(AR) rcs $@ $(OBJ)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $(OBJ)
 
 # Made anew whenever PREFIX or the like differs from last time.
 $(B)/vez.pc: src/vez.pc.in Makefile always
