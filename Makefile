@@ -50,7 +50,7 @@ LINK = $(call say,LINK)$(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 Q := $(if $(V),,@)
 say = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-5s %s\n' '$(1)' '$@';) )
 
-SRC := $(wildcard src/futex/*.c src/sync/*.c)
+SRC := $(sort $(wildcard src/*/*.c))
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
