@@ -178,9 +178,9 @@ stress: lib $(B)/tests/stress
 	$(B)/tests/stress $(if $(ROUNDS),--rounds=$(ROUNDS))
 
 needs-check:
-	@scripts/needs check
+	@CC='$(CC)' scripts/needs check
 needs-perf:
-	@scripts/needs perf
+	@CC='$(CC)' scripts/needs perf
 
 # ---- perf: one program per scenario, linked with the shared library; spin turns a knob inside: with the static one ----
 
