@@ -10,7 +10,7 @@
  * Exit status 0: every request was answered once, never more than 8 were worked for, all but those with a deadline
  * waited at once, and there was no thread but the main one and the one that keeps deadlines.
  * Seen to fail: a slot that is released twice (more than 8); an answer that is forgotten, a list that is not emptied
- * at each tick (it never ends: stopped by alarm); a thread that is made for each request.
+ * at each tick (it never ends); a thread that is made for each request.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -224,7 +224,6 @@ int main(void)
 	int status, listener = socket(AF_INET, SOCK_STREAM, 0);
 	MUST(bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, CONNECTIONS) == 0);
 	MUST(getsockname(listener, (struct sockaddr *)&address, &size) == 0);
-	alarm(60);
 	MUST(vez_cancel_on_signal(&stop, SIGTERM) == 0);
 	pid_t child = fork();
 	if (child == 0)
