@@ -2,6 +2,7 @@
 # vez: synchronizers that wake exactly the right thread.
 #
 #   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc; tools: build/bin
+#                                 V=1: whole commands
 #   make perf [QUICK=1]           measures it against pthreads; installs what is missing where that is allowed
 #                                 COUNTERS=1: only the counters, and fails if one is worse than it must be
 #   make perf-peers [QUICK=1]     measures it against other libraries: nsync, Abseil, C++20, TBB, Java
@@ -12,8 +13,10 @@
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
 #   make install uninstall        PREFIX=/usr/local, DESTDIR=
 #   make clean
+#   make help                     prints this
 #
-# BUILD is where everything goes (default: build). A sanitizer's objects go to a folder of their own in it.
+# BUILD is where everything goes (default: build). A sanitizer's objects go to a folder of their own in it. CC=clang,
+# CFLAGS and the like as everywhere.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -26,6 +29,7 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 SAN ?=
 QUICK ?=
+V ?=
 comma := ,
 
 ifeq ($(origin CC),default)
@@ -46,8 +50,12 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 # The queues are lists of liburcu inside structures that the public headers declare without it.
 BASE := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fno-strict-aliasing -pthread -Iinclude $(SANFLAGS)
 DEPEND = -MMD -MP
-COMPILE = $(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
-LINK = $(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
+COMPILE = $(call say,CC)$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
+LINK = $(call say,LINK)$(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
+
+# What a recipe's line begins with: one short line stands for the command, which V=1 shows whole, and make -s not at all.
+Q := $(if $(V),,@)
+say = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-5s %s\n' '$(1)' '$@';) )
 
 SRC := $(sort $(wildcard src/futex/*.c src/engine/*.c src/sync/*.c src/inspect/*.c))
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
@@ -56,7 +64,7 @@ LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 # Never with a sanitizer: the programs that they look into have not asked for one.
 TOOLS := $(if $(SAN),,$(B)/bin/vez-wakes $(B)/lib/vez/libvez-wakes.so)
 
-.PHONY: always all lib tools check check-programs stress explore explore-mutants perf perf-programs perf-plots \
+.PHONY: always all help lib tools check check-programs stress explore explore-mutants perf perf-programs perf-plots \
 	perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -65,9 +73,19 @@ all: lib tools
 lib: $(LIB)
 tools: $(TOOLS)
 
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
 # ---- library ----
 
-$(B)/obj/src/%.o: src/%.c
+# Whether the header that makes the probes is here decides what is built; the compiler's list of what an object depends
+# on has no header that was not there.
+$(B)/obj/probes: always
+	@mkdir -p $(@D)
+	@if echo '#include <sys/sdt.h>' | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1; then echo yes; else echo no; fi >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(B)/obj/src/%.o: src/%.c $(B)/obj/probes
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC -fvisibility=hidden -c -o $@ $<
 
@@ -78,13 +96,13 @@ $(B)/lib/libvez.so.$(VERSION): $(OBJ) src/libvez.map
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(OBJ)
 
 $(B)/lib/libvez.so: $(B)/lib/libvez.so.$(VERSION)
-	ln -sf libvez.so.$(VERSION) $(B)/lib/libvez.so.$(SOVERSION)
-	ln -sf libvez.so.$(SOVERSION) $@
+	$(Q)ln -sf libvez.so.$(VERSION) $(B)/lib/libvez.so.$(SOVERSION)
+	$(Q)ln -sf libvez.so.$(SOVERSION) $@
 
 $(B)/lib/libvez.a: $(OBJ)
 	@mkdir -p $(@D)
-	rm -f $@
-	$(AR) rcs $@ $(OBJ)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $(OBJ)
 
 # Made anew whenever PREFIX or the like differs from last time.
 $(B)/vez.pc: src/vez.pc.in Makefile always
@@ -129,8 +147,8 @@ INSTALLED_PROGRAMS := $(B)/bin/vez-wakes:$(BINDIR)/vez-wakes \
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
 # install -m MODE SOURCE DESTINATION for "source:destination"
-install_one = install -D -m $(2) $(subst :, $(DESTDIR),$(1))
-link_one = ln -sf $(lastword $(subst :, ,$(1))) $(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(1)))
+install_one = install -D -m $(2) $(subst :, "$(DESTDIR)",$(1))
+link_one = ln -sf $(lastword $(subst :, ,$(1))) "$(DESTDIR)"$(LIBDIR)/$(firstword $(subst :, ,$(1)))
 
 install: lib tools
 	$(foreach f,$(INSTALLED),$(call install_one,$(f),644) &&) true
@@ -138,9 +156,9 @@ install: lib tools
 	$(foreach l,$(INSTALLED_LINKS),$(call link_one,$(l)) &&) true
 
 uninstall:
-	rm -f $(foreach f,$(INSTALLED) $(INSTALLED_PROGRAMS),$(DESTDIR)$(lastword $(subst :, ,$(f))))
-	rm -f $(foreach l,$(INSTALLED_LINKS),$(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(l))))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez $(DESTDIR)$(LIBDIR)/vez 2>/dev/null || true
+	rm -f $(foreach f,$(INSTALLED) $(INSTALLED_PROGRAMS),"$(DESTDIR)"$(lastword $(subst :, ,$(f))))
+	rm -f $(foreach l,$(INSTALLED_LINKS),"$(DESTDIR)"$(LIBDIR)/$(firstword $(subst :, ,$(l))))
+	-rmdir "$(DESTDIR)"$(INCLUDEDIR)/vez "$(DESTDIR)"$(LIBDIR)/vez 2>/dev/null || true
 
 # ---- tests ----
 #
@@ -202,11 +220,11 @@ stress: lib $(B)/tests/stress
 	$(B)/tests/stress $(if $(ROUNDS),--rounds=$(ROUNDS))
 
 needs-check:
-	@scripts/needs check
+	@CC='$(CC)' scripts/needs check
 needs-perf:
-	@scripts/needs perf
+	@CC='$(CC)' scripts/needs perf
 needs-peers:
-	@CXX='$(CXX)' scripts/needs peers
+	@CC='$(CC)' CXX='$(CXX)' scripts/needs peers
 
 # ---- perf: one program per scenario, linked with the shared library; spin turns a knob inside: with the static one ----
 
@@ -249,7 +267,7 @@ PEER_LIBS_nsync := -lnsync
 PEER_LIBS_absl = $(shell pkg-config --libs absl_synchronization)
 PEER_LIBS_tbb := -ltbb
 PEER_STD_cxx := -std=c++20
-COMPILE_CXX = $(CXX) $(or $(PEER_STD_$*),-std=c++17) -D_GNU_SOURCE -Wall -Wextra -Wpointer-arith -fno-strict-aliasing \
+COMPILE_CXX = $(call say,CXX)$(CXX) $(or $(PEER_STD_$*),-std=c++17) -D_GNU_SOURCE -Wall -Wextra -Wpointer-arith -fno-strict-aliasing \
 	-pthread -Iinclude -Iperf/lib $(SANFLAGS) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
 
 $(B)/obj/perf/peers/%.o: perf/peers/%.c
@@ -272,12 +290,12 @@ $(B)/perf/peers/pthread $(B)/perf/peers/nsync: $(B)/perf/peers/%: $(B)/obj/perf/
 
 $(B)/perf/peers/cxx $(B)/perf/peers/absl $(B)/perf/peers/tbb: $(B)/perf/peers/%: $(B)/obj/perf/peers/%.o $(PEER_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PEER_LIBS_$*)
+	$(call say,LINK)$(CXX) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PEER_LIBS_$*)
 
 $(B)/perf/peers/java: perf/peers/java.sh perf/peers/Peers.java
 	@mkdir -p $(@D)
-	javac -Xlint:all -d $(@D)/java-classes perf/peers/Peers.java
-	cp $< $@
+	$(call say,JAVAC)javac -Xlint:all -d $(@D)/java-classes perf/peers/Peers.java
+	$(Q)cp $< $@
 
 perf-peers-programs:
 	$(MAKE) $(PEERS:%=$(B)/perf/peers/%) $(PEERS_JAVA)

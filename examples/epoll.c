@@ -223,7 +223,6 @@ int main(void)
 	int status, listener = socket(AF_INET, SOCK_STREAM, 0);
 	MUST(bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, CONNECTIONS) == 0);
 	MUST(getsockname(listener, (struct sockaddr *)&address, &size) == 0);
-	alarm(60);
 	MUST(vez_cancel_on_signal(&stop, SIGTERM) == 0);
 	pid_t child = fork();
 	if (child == 0)

@@ -120,7 +120,6 @@ static unsigned threads(void)
 
 int main(void)
 {
-	alarm(60);
 	loop = uv_default_loop();
 	efd = eventfd(0, EFD_NONBLOCK);
 	vez_completions_init(&decided, efd);

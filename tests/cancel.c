@@ -1019,6 +1019,7 @@ Test(cancel, ALL_a_signal_fires)
 			vez_sem_t s = make(v->flags);
 			struct note n = { .item = 0 };
 			struct acquire a = { .sem = &s, .n = 1, .form = TOKEN, .token = &c };
+			void (*before)(int) = handler_of(signals[i]); /* whoever started the tests may ignore it */
 			EXPECT_EQ(vez_cancel_init_child(&child, &c), 0);
 			EXPECT_EQ(vez_cancel_on_signal(&c, signals[i]), 0);
 			note_init(&n);
@@ -1036,7 +1037,7 @@ Test(cancel, ALL_a_signal_fires)
 			raise(signals[i]);
 			UNTIL(vez_cancel_fired(&c));
 			EXPECT_EQ(vez_cancel_on_signal(NULL, signals[i]), 0);
-			EXPECT(handler_of(signals[i]) == SIG_DFL);
+			EXPECT(handler_of(signals[i]) == before);
 			EXPECT_EQ(vez_cancel_destroy(&child), 0);
 			EXPECT_EQ(vez_cancel_destroy(&c), 0);
 			EXPECT_QUIET(&s, 0);

@@ -3,7 +3,8 @@
 # scripts/check tells apart what passed, failed, hung, ran nothing, or was reported by a sanitizer.
 #
 # Seen to fail: a check without the limit, without the search for reports, without ASAN_OPTIONS, and one that believes
-# Tested: 0.
+# Tested: 0; one that stops what goes on saying something, or what others keep from the processor; one that lets SIGINT be
+# ignored, or leaves what a program has started.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -46,6 +47,19 @@ echo 'echo why; exit 3' | program classics/bad
 echo 'exit 0' | program examples/good
 echo 'exit 0' | program good.sh
 echo 'while :; do sleep 1; done' | program hangs.sh
+# shellcheck disable=SC2016 # the program's own words
+echo 'for i in 1 2 3 4 5; do echo $i; sleep 1; done' | program slow.sh
+# Uses the processor for a second, whenever it gets it.
+cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
+{ echo "taskset -cp $cpu \$\$ >/dev/null"; cat; } <<'END' | program busy.sh
+second=$(getconf CLK_TCK) user=0 system=0
+while [ $((user + system)) -lt "$second" ]; do
+	read -r _ _ _ _ _ _ _ _ _ _ _ _ _ user system _ </proc/$$/stat
+done
+END
+ignored=$(grep SigIgn /proc/self/status)
+echo "[ \"\$(grep SigIgn /proc/self/status)\" = '$ignored' ]" | program signals.sh
+printf 'setsid sleep 98765 & echo started; wait' | program starts.sh
 echo 'echo "file.c:3:5: runtime error: shift exponent is negative"' | program classics/reported
 # shellcheck disable=SC2016 # the program's own words
 echo 'echo "1 passed, 9 failed"; echo "$1 passed, $2 failed"; exit $3' | program command
@@ -56,6 +70,22 @@ expect "0 passed, 1 failed" 1 "no test" "$tmp/none"
 expect "3 passed, 1 failed" 1 "exit status 1" "$tmp/liar"
 expect "3 passed, 1 failed" 1 "| why" "$tmp/classics/good" "$tmp/classics/bad" "$tmp/good.sh" "$tmp/examples/good"
 expect "0 passed, 1 failed" 1 "hangs.sh.*hung" "$tmp/hangs.sh"
+expect "0 passed, 1 failed" 1 "starts.sh.*hung" "$tmp/starts.sh"
+if grep -qs '9876[5]' /proc/[0-9]*/cmdline; then
+	echo "what starts.sh started is still there"
+	failures=$((failures + 1))
+fi
+expect "2 passed, 0 failed" 0 "" "$tmp/slow.sh" "$tmp/signals.sh"
+
+# Beside five that do nothing else, on one processor.
+busy=""
+for _ in 1 2 3 4 5; do
+	taskset -c "$cpu" sh -c 'while :; do :; done' &
+	busy="$busy $!"
+done
+expect "1 passed, 0 failed" 0 "" "$tmp/busy.sh"
+# shellcheck disable=SC2086 # numbers
+kill $busy
 expect "1 passed, 1 failed" 1 "sanitizer" "$tmp/classics/reported"
 expect "0 passed, 0 failed" 1 ""
 expect "7 passed, 0 failed" 0 "command: 4 passed" "$tmp/good" -- "$tmp/command" 4 0 0

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The public headers: what the contract promises, to C11 and C++17, with gcc and clang; each alone; and what they do not
-# include.
+# The public headers: what the contract promises, to C11 and C++17, with gcc and clang; each alone; what they do not
+# include; and that they refuse a machine which is not supported.
 #
 # Seen to fail: a function of another type, one that is missing; a header without its own includes; one with _Atomic, or
-# with <pthread.h>; a macro with a name of its own.
+# with <pthread.h>; a macro with a name of its own; a base.h without its #error.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -84,5 +84,10 @@ for header in $headers; do
 			ours && /^#define / { sub(/\(.*/, "", $2); print $2 }' |
 		grep -vE '^(VEZ_|vez_)' >"$tmp/bad" && fail "$header defines: $(tr '\n' ' ' <"$tmp/bad")"
 done
+
+# A machine that is not supported is refused, in one sentence.
+echo '#include <vez.h>' >"$tmp/alone.c"
+! gcc -D__i386__ -std=c11 -Iinclude -fsyntax-only "$tmp/alone.c" 2>"$tmp/bad" || fail "32-bit x86 is not refused"
+[ "$(grep 'error:' "$tmp/bad" | grep -c 'not for 32-bit x86')" = "$(grep -c 'error:' "$tmp/bad")" ] || fail "$(cat "$tmp/bad")"
 
 [ "$failures" = 0 ]

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every example compiles, and every complete one runs.
+# Every example compiles, as C and as C++, and every complete one runs.
 #
 # README.md and the headers are read for examples. In README.md one is a fenced block that begins with ```c: a complete
 # program if it has a main, else a unit that is compiled; ```c fragment is the inside of a function. In a header (and a
 # man page's source) one is a comment's lines between "Example:" and a line that is empty or ends the comment; it is the
 # inside of a function.
 #
-# Seen to fail: a misspelt function, a wrong argument, a program that returns 1 or hangs.
+# Seen to fail: a misspelt function, a wrong argument, a program that returns 1 or hangs; a string that C++ has const.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -48,7 +48,7 @@ wrap_fragment() {
 	printf '}\n'
 }
 
-flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -pthread"
+flags="-D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -pthread"
 count=0
 for example in "$tmp"/*.fragment "$tmp"/*.c; do
 	[ -f "$example" ] || continue
@@ -64,11 +64,15 @@ for example in "$tmp"/*.fragment "$tmp"/*.c; do
 	*) quiet="" ;;
 	esac
 	# shellcheck disable=SC2086 # flags
+	if command -v g++ >/dev/null 2>&1; then
+		g++ -x c++ -std=c++17 $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name" "is not C++" "$tmp/log"
+	fi
+	# shellcheck disable=SC2086 # flags
 	if ! grep -q '\<main *(' "$source"; then
-		$cc $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name" "does not compile" "$tmp/log"
-	elif ! $cc $flags -o "$tmp/program" "$source" "$build/lib/libvez.a" 2>"$tmp/log"; then
+		$cc -std=c11 $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name" "does not compile" "$tmp/log"
+	elif ! $cc -std=c11 $flags -o "$tmp/program" "$source" "$build/lib/libvez.a" 2>"$tmp/log"; then
 		fail "$name" "does not compile" "$tmp/log"
-	elif ! timeout 20 "$tmp/program" >"$tmp/log" 2>&1; then
+	elif echo "$name runs" && ! "$tmp/program" >"$tmp/log" 2>&1; then
 		fail "$name" "does not run" "$tmp/log"
 	fi
 done

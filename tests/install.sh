@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What is installed is enough to build on, in C and C++, shared and static; and uninstall leaves nothing behind.
+# What is installed is enough to build on, in C and C++, shared and static; and uninstall leaves nothing behind, wherever
+# it was staged.
 #
 # Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0; an uninstall that
-# forgets one; a launcher that looks for its object in PREFIX/lib whatever LIBDIR is.
+# forgets one; a DESTDIR that is not quoted; a launcher that looks for its object in PREFIX/lib whatever LIBDIR is.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -90,7 +91,17 @@ rm "$stage$prefix/lib/vez/libvez-wakes.so"
 try_tool
 quiet_make LIBDIR=$prefix/lib/here uninstall
 
-quiet_make uninstall
-left=$(find "$stage" ! -type d)
-[ -z "$left" ] || fail "uninstall leaves $left"
-[ ! -d "$stage$prefix/include/vez" ] || fail "uninstall leaves include/vez"
+# check_uninstall: of what is staged, nothing stays
+check_uninstall() {
+	quiet_make uninstall
+	left=$(find "$stage" ! -type d)
+	[ -z "$left" ] || fail "uninstall leaves $left"
+	[ ! -d "$stage$prefix/include/vez" ] || fail "uninstall leaves include/vez"
+}
+
+installed=$(cd "$stage" && find . ! -type d | sort)
+check_uninstall
+stage="$tmp/another stage"
+quiet_make install
+[ "$(cd "$stage" && find . ! -type d | sort)" = "$installed" ] || fail "another DESTDIR gets other files"
+check_uninstall

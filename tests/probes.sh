@@ -26,7 +26,7 @@ for script in scripts/*.bt; do
 	comm -13 "$tmp/documented" "$tmp/asked" | grep . && fail "$script asks for these, which are not there"
 done
 
-if ! echo '#include <sys/sdt.h>' | "${CC:-gcc}" -E -x c - >/dev/null 2>&1; then
+if ! echo '#include <sys/sdt.h>' | ${CC:-gcc} -E -x c - >/dev/null 2>&1; then
 	echo "skip: <sys/sdt.h> is not here"
 	[ "$failures" = 0 ]
 	exit

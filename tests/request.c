@@ -933,7 +933,7 @@ static void wait_on_sched(struct had *h)
 	EXPECT_EQ(vez_sched_leave(&h->sched), 0);
 }
 
-static void call_once(struct had *h)
+static void wait_on_once(struct had *h)
 {
 	EXPECT_EQ(vez_once(&h->once, nothing, NULL), 0);
 }
@@ -962,7 +962,7 @@ Test(request, ALL_completes_whatever_its_thread_has_done)
 {
 	static void (*const all[])(struct had *) = {
 		wait_on_mutex, wait_on_cond, signal_cond, wait_on_sem, wait_on_rwlock, wait_on_barrier, wait_on_latch,
-		wait_on_event, wait_on_queue, wait_on_group, wait_on_sched, call_once, wait_on_monitor, fire_token,
+		wait_on_event, wait_on_queue, wait_on_group, wait_on_sched, wait_on_once, wait_on_monitor, fire_token,
 	};
 	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
 		struct had h;

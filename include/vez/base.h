@@ -8,6 +8,10 @@
 #ifndef VEZ_BASE_H
 #define VEZ_BASE_H
 
+#ifdef __i386__ /* its 64-bit words lie on 4-byte boundaries */
+#error "vez is not for 32-bit x86: build for a 64-bit machine"
+#endif
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>

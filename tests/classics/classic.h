@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs of this folder share: threads, checks that do not go away with NDEBUG, and an end, if what they
- * wait for does not come.
+ * What the programs of this folder share: threads, checks that do not go away with NDEBUG, and a word about what they
+ * wait for when somebody loses patience and sends SIGTERM or SIGINT, as scripts/check does. None looks at a clock: how
+ * long it takes is the machine's affair.
  */
 #ifndef CLASSIC_H
 #define CLASSIC_H
@@ -23,26 +24,25 @@
 		} \
 	} while (0)
 
-#define LIMIT_SECONDS 20
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
 /* What the program's first thread waits for. */
 static const char *awaited = "a call\n";
 
-static void took_too_long(int signo)
+static void tell(int signo)
 {
-	static const char what[] = "nothing goes on; the program waits for ";
+	static const char what[] = "the program waits for ";
 	(void)signo;
 	if (write(STDERR_FILENO, what, sizeof what - 1) < 0 || write(STDERR_FILENO, awaited, strlen(awaited)) < 0)
 		_exit(2);
 	_exit(1);
 }
 
-__attribute__((constructor)) static void end_in_time(void)
+__attribute__((constructor)) static void tell_when_asked(void)
 {
-	signal(SIGALRM, took_too_long);
-	alarm(LIMIT_SECONDS);
+	signal(SIGTERM, tell);
+	signal(SIGINT, tell);
 }
 
 #define awaiting(what) (awaited = __FILE__ ":" TEXT(__LINE__) ": " what "\n")

@@ -25,7 +25,7 @@ $(B)/obj/explore/%.o: %.c
 $(B)/obj/explore/src/futex/%.o: src/futex/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) $(X_FLAGS) -c -o $@ $<
-	objcopy --redefine-sym __tsan_func_entry=x__futex_func_entry \
+	$(Q)objcopy --redefine-sym __tsan_func_entry=x__futex_func_entry \
 		--redefine-sym __tsan_func_exit=x__futex_func_exit $@
 
 $(EXPLORE): $(X_OBJ)

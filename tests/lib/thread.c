@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define LIMIT_NS INT64_C(20000000000)
+#define TURN_NS INT64_C(2000000) /* what one look counts for at most */
 #define FREEZE_SIGNAL SIGUSR2
 
 static __thread struct thread *self;
@@ -212,7 +213,7 @@ void gate_open(struct gate *g)
 
 struct watch watch_start(const char *what, const char *file, int line)
 {
-	return (struct watch){ real_now(), what, file, line };
+	return (struct watch){ 0, real_now(), what, file, line };
 }
 
 static void report(const struct thread *t)
@@ -228,9 +229,12 @@ static void report(const struct thread *t)
 			__atomic_load_n((const uint32_t *)word, __ATOMIC_RELAXED));
 }
 
-void watch_look(const struct watch *w)
+void watch_look(struct watch *w)
 {
-	if (real_now() - w->since < LIMIT_NS) {
+	int64_t now = real_now(), turn = now - w->last;
+	w->waited += turn < TURN_NS ? turn : TURN_NS;
+	w->last = now;
+	if (w->waited < LIMIT_NS) {
 		sched_yield();
 		return;
 	}

@@ -61,16 +61,17 @@ void gate_pass(struct gate *g);
 void gate_await(struct gate *g, unsigned arrived);
 void gate_open(struct gate *g);
 
-/* A look that has taken too long ends the test: it says for what, and where every thread stands. */
+/* A look that has taken too long ends the test: it says for what, and where every thread stands. Time counts only as far
+ * as the looker gets its turns, which on one processor are between those of the others. */
 struct watch {
-	int64_t since;
+	int64_t waited, last;
 	const char *what;
 	const char *file;
 	int line;
 };
 
 struct watch watch_start(const char *what, const char *file, int line);
-void watch_look(const struct watch *w);
+void watch_look(struct watch *w);
 
 /* Waits until the condition holds. */
 #define UNTIL(condition) \
