@@ -9,6 +9,7 @@
 #   make SAN=address,undefined check
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
+#   make man                      the man pages: build/man
 #   make install uninstall        PREFIX=/usr/local, DESTDIR=
 #   make clean
 #
@@ -22,6 +23,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
 SAN ?=
 QUICK ?=
 comma := ,
@@ -48,7 +50,7 @@ OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 
-.PHONY: always all lib check check-programs stress explore explore-mutants perf perf-programs perf-plots \
+.PHONY: always all lib man check check-programs stress explore explore-mutants perf perf-programs perf-plots \
 	install uninstall clean needs-check needs-perf
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -96,7 +98,18 @@ INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.
 install_one = install -D -m 644 $(subst :, $(DESTDIR),$(1))
 link_one = ln -sf $(lastword $(subst :, ,$(1))) $(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(1)))
 
-install: lib
+# The manual, made from the headers: a page for each of them and for each function.
+MAN := $(shell scripts/man --list)
+man_file = man$(patsubst .%,%,$(suffix $(1)))/$(1)
+INSTALLED += $(foreach p,$(MAN),$(B)/man/$(call man_file,$(p)):$(MANDIR)/$(call man_file,$(p)))
+
+man: $(B)/man/.made
+$(B)/man/.made: scripts/man README.md $(HEADERS)
+	@mkdir -p $(@D)
+	scripts/man $(B)/man
+	@touch $@
+
+install: lib man
 	$(foreach f,$(INSTALLED),$(call install_one,$(f)) &&) true
 	$(foreach l,$(INSTALLED_LINKS),$(call link_one,$(l)) &&) true
 

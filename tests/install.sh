@@ -28,6 +28,10 @@ for header in vez.h $(cd include && echo vez/*.h); do
 	[ -f "$stage$prefix/include/$header" ] || fail "$header is not installed"
 done
 
+for page in $(scripts/man --list); do
+	[ -f "$stage$prefix/share/man/man${page##*.}/$page" ] || fail "$page is not installed"
+done
+
 cat >"$tmp/program.c" <<'END'
 #include <vez.h>
 #include <stdio.h>
