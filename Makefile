@@ -48,7 +48,7 @@ LINK = $(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 SRC := $(wildcard src/futex/*.c src/sync/*.c)
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
-LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
+LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake
 
 .PHONY: always all lib man check check-programs stress explore explore-mutants perf perf-programs perf-plots \
 	install uninstall clean needs-check needs-perf
@@ -79,11 +79,12 @@ $(B)/lib/libvez.a: $(OBJ)
 	rm -f $@
 	$(AR) rcs $@ $(OBJ)
 
-# Made anew whenever PREFIX or the like differs from last time.
-$(B)/vez.pc: src/vez.pc.in Makefile always
+# What tells build systems where vez is. Made anew whenever PREFIX or the like differs from last time.
+$(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake: $(B)/%: src/%.in Makefile always
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' $< > $@.new
+		-e 's|@VERSION@|$(VERSION)|' -e 's|@SOVERSION@|$(SOVERSION)|' \
+		-e "s|@INCLUDEDIR_FROM_HERE@|$$(realpath -m --relative-to=$(LIBDIR)/cmake/vez $(INCLUDEDIR))|" $< > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- install: one list, of source and destination, drives both ways ----
@@ -91,7 +92,9 @@ $(B)/vez.pc: src/vez.pc.in Makefile always
 INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
 	$(B)/lib/libvez.a:$(LIBDIR)/libvez.a \
 	$(B)/lib/libvez.so.$(VERSION):$(LIBDIR)/libvez.so.$(VERSION) \
-	$(B)/vez.pc:$(LIBDIR)/pkgconfig/vez.pc
+	$(B)/vez.pc:$(LIBDIR)/pkgconfig/vez.pc \
+	$(B)/vezConfig.cmake:$(LIBDIR)/cmake/vez/vezConfig.cmake \
+	$(B)/vezConfigVersion.cmake:$(LIBDIR)/cmake/vez/vezConfigVersion.cmake
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
 # install -m 644 SOURCE DESTINATION for "source:destination"
@@ -116,7 +119,7 @@ install: lib man
 uninstall:
 	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(lastword $(subst :, ,$(f))))
 	rm -f $(foreach l,$(INSTALLED_LINKS),$(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(l))))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez 2>/dev/null || true
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez $(DESTDIR)$(LIBDIR)/cmake/vez 2>/dev/null || true
 
 # ---- tests ----
 #
