@@ -47,7 +47,7 @@ LINK = $(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 
 SRC := $(wildcard src/futex/*.c src/sync/*.c)
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
-HEADERS := include/vez.h $(wildcard include/vez/*.h)
+HEADERS := include/vez.h include/vez.hpp $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake
 
 .PHONY: always all lib man check check-programs stress explore explore-mutants perf perf-programs perf-plots \

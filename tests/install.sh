@@ -24,7 +24,7 @@ fail() {
 
 quiet_make install
 
-for header in vez.h $(cd include && echo vez/*.h); do
+for header in vez.h vez.hpp $(cd include && echo vez/*.h); do
 	[ -f "$stage$prefix/include/$header" ] || fail "$header is not installed"
 done
 
@@ -79,6 +79,23 @@ try_build() {
 }
 
 try_build gcc c11 "$tmp/program.c"
+try_build g++ c++17 "$tmp/program.cc"
+
+cat >"$tmp/program.cc" <<'END'
+#include <vez.hpp>
+#include <iostream>
+
+static vez::semaphore sem(2);
+
+int main()
+{
+	using namespace std::chrono_literals;
+	vez::permits both(sem, 2);
+	if (sem.try_acquire() || sem.acquire_until(1ms, vez::self_token()) != vez::status::timeout)
+		return 1;
+	std::cout << "works\n";
+}
+END
 try_build g++ c++17 "$tmp/program.cc"
 
 quiet_make uninstall
