@@ -24,6 +24,7 @@ DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share/vez
 SAN ?=
 QUICK ?=
 comma := ,
@@ -97,8 +98,12 @@ INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
 	$(B)/vezConfigVersion.cmake:$(LIBDIR)/cmake/vez/vezConfigVersion.cmake
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
+# Scripts for tracers: bpftrace -p PID /usr/local/share/vez/wait-times.bt
+INSTALLED_SCRIPTS := $(foreach s,$(wildcard scripts/*.bt),$(s):$(DATADIR)/$(notdir $(s)))
+
 # install -m 644 SOURCE DESTINATION for "source:destination"
 install_one = install -D -m 644 $(subst :, $(DESTDIR),$(1))
+install_script = install -D -m 755 $(subst :, $(DESTDIR),$(1))
 link_one = ln -sf $(lastword $(subst :, ,$(1))) $(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(1)))
 
 # The manual, made from the headers: a page for each of them and for each function.
@@ -114,12 +119,13 @@ $(B)/man/.made: scripts/man README.md $(HEADERS)
 
 install: lib man
 	$(foreach f,$(INSTALLED),$(call install_one,$(f)) &&) true
+	$(foreach f,$(INSTALLED_SCRIPTS),$(call install_script,$(f)) &&) true
 	$(foreach l,$(INSTALLED_LINKS),$(call link_one,$(l)) &&) true
 
 uninstall:
-	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(lastword $(subst :, ,$(f))))
+	rm -f $(foreach f,$(INSTALLED) $(INSTALLED_SCRIPTS),$(DESTDIR)$(lastword $(subst :, ,$(f))))
 	rm -f $(foreach l,$(INSTALLED_LINKS),$(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(l))))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez $(DESTDIR)$(LIBDIR)/cmake/vez 2>/dev/null || true
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez $(DESTDIR)$(LIBDIR)/cmake/vez $(DESTDIR)$(DATADIR) 2>/dev/null || true
 
 # ---- tests ----
 #
