@@ -1009,10 +1009,12 @@ template <class T = void, class Before = std::less<T>> class sched : detail::pin
 			static_assert(sizeof...(w) == 0, "vez::sched<> is entered without a word");
 			return nullptr;
 		} else {
-			return only(w...);
+			/* A T in place: what would have to be converted would be gone when before() looks at it. */
+			static_assert(sizeof...(w) == 1, "vez::sched<T> is entered with a T");
+			const T *const place[] = { std::addressof(w)... };
+			return place[0];
 		}
 	}
-	template <class U = T> static const U *only(const U &w) noexcept { return std::addressof(w); }
 
 public:
 	sched() { detail::check(vez_sched_init(&s_, order(), 0), "vez_sched_init"); }

@@ -10,9 +10,32 @@
 #include <shared_mutex>
 
 /* Constant initialization: before anything runs. */
-static vez::mutex static_mutex;
-static vez::semaphore static_semaphore(3);
-static vez::immortal<vez::latch> static_latch(2u);
+#if __cplusplus >= 202002L
+#define CONSTINIT constinit
+#else
+#define CONSTINIT
+#endif
+CONSTINIT static vez::mutex static_mutex;
+CONSTINIT static vez::semaphore static_semaphore(3);
+CONSTINIT static vez::immortal<vez::latch> static_latch(2u);
+CONSTINIT static vez::cond static_cond;
+CONSTINIT static vez::rwlock static_rwlock;
+CONSTINIT static vez::event static_event;
+CONSTINIT static vez::once static_once;
+CONSTINIT static vez::group static_group;
+CONSTINIT static vez::monitor static_monitor;
+CONSTINIT static vez::cancel_token static_token;
+
+static void test_static_objects()
+{
+	static_event.set();
+	static_once.call([] {});
+	CHECK(static_event.is_set() && static_cond.waiters() == 0 && !static_token.fired());
+	CHECK(static_group.try_enter(1) && static_rwlock.try_lock());
+	static_group.leave();
+	static_rwlock.unlock();
+	CHECK(static_monitor.call([] { return 6; }) == 6);
+}
 
 static void test_mutex()
 {
@@ -405,6 +428,7 @@ static void test_names()
 
 int main()
 {
+	test_static_objects();
 	test_mutex();
 	test_cond();
 	test_rwlock();
