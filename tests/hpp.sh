@@ -53,9 +53,14 @@ for compiler in $compilers; do
 		dies async-body 'vez: an exception left a body: why'
 		dies async-guard 'vez: an exception left a guard: why'
 		dies order 'vez: an exception left the order of a scheduler: why'
-		dies held-mutex 'vez: vez::mutex: destroyed while in use'
+		dies 'held token' 'vez: vez::cancel_token: destroyed while in use'
+		for type in mutex cond rwlock semaphore latch barrier event queue group sched monitor; do
+			dies "held $type" "vez: vez::$type: destroyed while in use"
+		done
 		dies permits 'vez: vez::permits: more permits than the maximum'
 		dies group 'vez: vez::group_guard: not held'
+		dies upgrade 'vez: vez::upgrade_guard: not held'
+		dies sched 'vez: vez::sched_guard: not held'
 		dies unlocked-twice 'vez_mutex_unlock'
 	done
 done

@@ -174,6 +174,23 @@ static void test_requests()
 	}
 	CHECK(results.back() == ECANCELED && s.waiters() == 0);
 
+	/* The end of a request waits for its function that is running on another thread. */
+	std::atomic<bool> inside{ false }, left{ false };
+	{
+		std::unique_ptr<thread> releasing;
+		{
+			vez::request slow([&](int) {
+				inside = true;
+				std::this_thread::sleep_for(5ms);
+				left = true;
+			});
+			CHECK(s.acquire_async(slow) == vez::status::queued);
+			releasing = std::make_unique<thread>([&] { s.release(); });
+			wait_until([&] { return inside.load(); });
+		}
+		CHECK(left);
+	}
+
 	/* By key. */
 	std::string order;
 	vez::request a([&](int) { order += 'a'; });
@@ -339,6 +356,27 @@ static void test_call_requests()
 	CHECK(ran == 2 && result == ECANCELED);
 }
 
+/* As above, of what a call_request holds. */
+static void test_end_of_call_request()
+{
+	vez::monitor m;
+	std::atomic<bool> ready{ false }, inside{ false }, left{ false };
+	std::unique_ptr<thread> changing;
+	{
+		vez::call_request slow([&] { return ready.load(); },
+				       [&] {
+					       inside = true;
+					       std::this_thread::sleep_for(5ms);
+					       left = true;
+				       },
+				       [](int) {});
+		CHECK(slow.start(m) == vez::status::queued);
+		changing = std::make_unique<thread>([&] { m.call([&] { ready = true; }); });
+		wait_until([&] { return inside.load(); });
+	}
+	CHECK(left);
+}
+
 static void test_once()
 {
 	vez::once o;
@@ -414,6 +452,7 @@ int main()
 	test_calls();
 	test_exceptions_of_calls();
 	test_call_requests();
+	test_end_of_call_request();
 	test_once();
 	test_exceptions_of_barriers();
 	return failures != 0;

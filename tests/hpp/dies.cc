@@ -2,6 +2,9 @@
 /* vez.hpp: what ends the program. dies CASE is to abort with a line on stderr; tests/hpp.sh knows which. */
 #include "test.h"
 
+static vez::immortal<vez::mutex> held_mutex;
+static vez_request_t pending;
+
 static void dies(const std::string &what)
 {
 	if (what == "hook") {
@@ -39,9 +42,58 @@ static void dies(const std::string &what)
 		thread b([&] { s.enter(2); });
 		wait_until([&] { return s.waiters() == 2; });
 		s.leave();
-	} else if (what == "held-mutex") {
+	} else if (what == "held mutex") {
 		vez::mutex m;
 		m.lock();
+	} else if (what == "held rwlock") {
+		vez::rwlock l;
+		l.lock_shared();
+	} else if (what == "held token") {
+		static vez_cancel_hook_t hook;
+		vez::cancel_token t;
+		vez_cancel_attach(t.native_handle(), &hook, [](void *) {}, nullptr);
+	} else if (what == "held cond") {
+		vez::cond c;
+		std::thread([&] {
+			std::unique_lock<vez::mutex> l(*held_mutex);
+			c.wait(l);
+		}).detach();
+		wait_until([&] { return c.waiters() == 1; });
+	} else if (what == "held semaphore") {
+		vez::semaphore s(0);
+		vez_sem_acquire_async(s.native_handle(), 1, &pending);
+	} else if (what == "held latch") {
+		vez::latch l(1);
+		vez_latch_wait_async(l.native_handle(), &pending);
+	} else if (what == "held event") {
+		vez::event e;
+		vez_event_wait_async(e.native_handle(), &pending);
+	} else if (what == "held barrier") {
+		vez::barrier b(2);
+		std::thread([&] { b.wait(); }).detach();
+		wait_until([&] { return b.waiters() == 1; });
+	} else if (what == "held queue") {
+		static int item;
+		vez::queue<int> q(1);
+		vez_queue_take_async(q.native_handle(), &item, &pending);
+	} else if (what == "held group") {
+		vez::group g;
+		g.enter(1);
+	} else if (what == "held sched") {
+		vez::sched<> s;
+		s.enter();
+	} else if (what == "held monitor") {
+		vez::monitor m;
+		m.lock();
+	} else if (what == "upgrade") {
+		vez::rwlock l;
+		l.lock_shared();
+		vez::upgrade_guard writing(l);
+		l.undo_upgrade();
+	} else if (what == "sched") {
+		vez::sched<> s;
+		vez::sched_guard in(s);
+		s.leave();
 	} else if (what == "permits") {
 		vez::semaphore s(1, 1);
 		vez::permits p(s);
@@ -57,11 +109,10 @@ static void dies(const std::string &what)
 	}
 }
 
-/* It is still held at exit, and by nobody destroyed. */
-static vez::immortal<vez::mutex> held;
-
 int main(int argc, char **argv)
 {
+	/* It is never destroyed. */
+	vez::immortal<vez::mutex> held;
 	held->lock();
 	dies(argc > 1 ? argv[1] : "nothing");
 	return 0;

@@ -82,6 +82,14 @@ static void test_mutex()
 	strict.unlock();
 	CHECK(thrown_by([] { vez::mutex bad(VEZ_RECURSIVE | VEZ_ERRORCHECK); }) == EINVAL);
 
+	{
+		std::unique_ptr<thread> waiter;
+		std::lock_guard<vez::mutex> l(m);
+		waiter = std::make_unique<thread>([&] { std::lock_guard<vez::mutex> inner(m); });
+		wait_until([&] { return m.waiters() == 1; });
+	}
+	CHECK(m.waiters() == 0);
+
 	/* It does exclude. */
 	int count = 0;
 	{
