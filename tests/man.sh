@@ -64,8 +64,8 @@ for header in include/vez/*.h; do
 	[ ! -s "$tmp/lost" ] || fail "vez_$name.3 lacks words of $header: $(tr '\n' ';' <"$tmp/lost")"
 done
 
-for heading in '.Ss Which one for which problem' '.Ss Guarantees' '.Ss In C++' '.Sh EXAMPLES' '.Sh CAVEATS'; do
-	lines=$(awk -v heading="$heading" '$0 == heading { on = 1; next } /^\.S[hs]/ { on = 0 } on' "$tmp/man/man7/vez.7" |
+for heading in '.Ss Which one for which problem' '.Ss Guarantees' '.Ss \&In C++' '.Sh EXAMPLES' '.Sh CAVEATS'; do
+	lines=$(heading=$heading awk '$0 == ENVIRON["heading"] { on = 1; next } /^\.S[hs]/ { on = 0 } on' "$tmp/man/man7/vez.7" |
 		wc -l)
 	[ "$lines" -gt 5 ] || fail "vez.7 has $lines lines under $heading: is the section of README.md there?"
 done
