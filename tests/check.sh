@@ -44,6 +44,7 @@ criterion liar 3 3 0 0 1
 echo 'exit 0' | program classics/good
 echo 'echo why; exit 3' | program classics/bad
 echo 'exit 0' | program good.sh
+echo 'echo "skip: no such thing"' | program part.sh
 echo 'while :; do sleep 1; done' | program hangs.sh
 echo 'echo "file.c:3:5: runtime error: shift exponent is negative"' | program classics/reported
 # shellcheck disable=SC2016 # the program's own words
@@ -56,6 +57,7 @@ expect "3 passed, 1 failed" 1 "exit status 1" "$tmp/liar"
 expect "2 passed, 1 failed" 1 "| why" "$tmp/classics/good" "$tmp/classics/bad" "$tmp/good.sh"
 expect "0 passed, 1 failed" 1 "hangs.sh.*hung" "$tmp/hangs.sh"
 expect "1 passed, 1 failed" 1 "sanitizer" "$tmp/classics/reported"
+expect "1 passed, 0 failed" 0 "skip .*part.sh: no such thing" "$tmp/part.sh"
 expect "0 passed, 0 failed" 1 ""
 expect "7 passed, 0 failed" 0 "command: 4 passed" "$tmp/good" -- "$tmp/command" 4 0 0
 expect "7 passed, 2 failed" 1 "command" -- "$tmp/command" 4 0 0 -- "$tmp/command" 3 2 1
