@@ -85,7 +85,8 @@ $(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake: $(B)/%: src/%.in M
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
 		-e 's|@VERSION@|$(VERSION)|' -e 's|@SOVERSION@|$(SOVERSION)|' \
-		-e "s|@INCLUDEDIR_FROM_HERE@|$$(realpath -m --relative-to=$(LIBDIR)/cmake/vez $(INCLUDEDIR))|" $< > $@.new
+		-e "s|@INCLUDEDIR_FROM_HERE@|$$(realpath -m --relative-to=$(LIBDIR)/cmake/vez $(INCLUDEDIR))|" \
+		$< > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- install: one list, of source and destination, drives both ways ----

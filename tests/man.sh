@@ -65,8 +65,8 @@ for header in include/vez/*.h; do
 done
 
 for heading in '.Ss Which one for which problem' '.Ss Guarantees' '.Ss \&In C++' '.Sh EXAMPLES' '.Sh CAVEATS'; do
-	lines=$(heading=$heading awk '$0 == ENVIRON["heading"] { on = 1; next } /^\.S[hs]/ { on = 0 } on' "$tmp/man/man7/vez.7" |
-		wc -l)
+	lines=$(heading=$heading awk '$0 == ENVIRON["heading"] { on = 1; next } /^\.S[hs]/ { on = 0 } on' \
+		"$tmp/man/man7/vez.7" | wc -l)
 	[ "$lines" -gt 5 ] || fail "vez.7 has $lines lines under $heading: is the section of README.md there?"
 done
 
