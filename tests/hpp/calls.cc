@@ -295,8 +295,8 @@ static void test_exceptions_of_calls()
 	      }) == 4);
 	CHECK(!ran);
 
-	/* Some thread waits with a guard that throws when the state has changed. Who changes it goes on unharmed, and so
-	 * do its later calls. */
+	/* Some thread waits with a guard that throws when the state has changed. Who changes it goes on unharmed, and
+	 * so do its later calls. */
 	std::atomic<int> state{ 0 }, asked{ 0 };
 	int body_thrown = 0, guard_thrown = 0;
 	std::thread::id guard_ran_by, body_ran_by;
@@ -337,6 +337,23 @@ static void test_exceptions_of_calls()
 	CHECK(m.call([] { return 8; }) == 8);
 }
 
+static vez::monitor *gave_up_of;
+
+/* A give-up rule, as the C interface wants it. */
+static void test_give_up_rule()
+{
+	vez::monitor m([](vez_monitor_t *of, vez_room_t *, vez_request_t *) {
+		if (gave_up_of != nullptr && of == gave_up_of->native_handle())
+			gave_up_of = nullptr;
+	});
+	vez_room_t room = VEZ_ROOM_INITIALIZER;
+	vez_request_t r = VEZ_REQUEST_INITIALIZER;
+	gave_up_of = &m;
+	m.lock();
+	CHECK(vez_monitor_wait(m.native_handle(), &room, &r, vez_after_ms(1), nullptr) == ETIMEDOUT);
+	CHECK(gave_up_of == nullptr);
+}
+
 static void test_call_requests()
 {
 	vez::monitor m;
@@ -362,12 +379,14 @@ static void test_end_of_call_request()
 	vez::monitor m;
 	std::atomic<bool> ready{ false }, inside{ false }, left{ false };
 	std::unique_ptr<thread> changing;
+	auto held = std::make_shared<int>(0);
+	std::weak_ptr<int> still = held;
 	{
 		vez::call_request slow([&] { return ready.load(); },
-				       [&] {
+				       [&, held = std::move(held)] {
 					       inside = true;
 					       std::this_thread::sleep_for(5ms);
-					       left = true;
+					       left = !still.expired();
 				       },
 				       [](int) {});
 		CHECK(slow.start(m) == vez::status::queued);
@@ -451,6 +470,7 @@ int main()
 	test_requests();
 	test_calls();
 	test_exceptions_of_calls();
+	test_give_up_rule();
 	test_call_requests();
 	test_end_of_call_request();
 	test_once();

@@ -201,6 +201,16 @@ static void test_rwlock()
 	}
 	CHECK(thrown_by([&] { l.unlock(); }) == EPERM);
 	CHECK(thrown_by([&] { l.unlock_shared(); }) == EPERM);
+	CHECK(l.lock_until(1s) == vez::status::ok);
+	l.unlock();
+	CHECK(l.try_lock_until(vez::deadline::never()));
+	l.unlock();
+	CHECK(l.lock_shared_until(1s) == vez::status::ok);
+	CHECK(l.upgrade_until(1s) == vez::status::ok);
+	l.undo_upgrade();
+	CHECK(l.try_lock_shared_for(1s));
+	l.unlock_shared();
+	l.unlock_shared();
 	CHECK(thrown_by([] { vez::rwlock bad(77); }) == EINVAL);
 	vez::rwlock fifo(VEZ_RW_FIFO);
 	CHECK(fifo.try_lock());
@@ -254,6 +264,63 @@ static void test_semaphore()
 	CHECK(thrown_by([] { vez::semaphore bad(2, 1); }) == EINVAL);
 	CHECK(thrown_by([] { vez::semaphore bad(UINT32_MAX); }) == EINVAL);
 	CHECK(thrown_by([] { vez::semaphore bad(1, 1, 1u << 20); }) == EINVAL);
+}
+
+/* Whoever waits is counted; and a wait waits. */
+template <class Object, class Wait, class Go> static void test_waiting(Object &object, Wait wait, Go go)
+{
+	bool done = false;
+	CHECK(object.waiters() == 0);
+	{
+		thread waiter([&] {
+			wait();
+			done = true;
+		});
+		for (long i = 0; i < 1000000 && object.waiters() == 0; i++)
+			sched_yield();
+		CHECK(object.waiters() == 1);
+		go();
+	}
+	CHECK(done && object.waiters() == 0);
+}
+
+static void test_waiters()
+{
+	vez::rwlock l;
+	l.lock();
+	test_waiting(l, [&] { l.lock_shared(); }, [&] { l.unlock(); });
+	l.unlock_shared();
+	vez::semaphore s(0);
+	test_waiting(s, [&] { CHECK(s.acquire_key(1) == vez::status::ok); }, [&] { s.release(); });
+	vez::latch gate(1);
+	test_waiting(gate, [&] { gate.wait(); }, [&] { gate.count_down(); });
+	vez::event e;
+	test_waiting(e, [&] { e.wait(); }, [&] { e.set(); });
+	vez::group g;
+	g.enter(1);
+	test_waiting(g, [&] { CHECK(g.enter_until(2, 1h) == vez::status::ok); }, [&] { g.leave(); });
+	g.leave();
+	vez::sched<> turn;
+	turn.enter();
+	test_waiting(
+		turn,
+		[&] {
+			CHECK(turn.enter_until(1h, nullptr) == vez::status::ok);
+			turn.leave();
+		},
+		[&] { turn.leave(); });
+	vez::queue<int> q(1);
+	test_waiting(q, [&] { CHECK(q.take() == 5); },
+		     [&] {
+			     CHECK(q.takers() == 1 && q.putters() == 0);
+			     CHECK(q.put_until(5, 1h) == vez::status::ok);
+		     });
+	CHECK(q.put(6));
+	test_waiting(q, [&] { CHECK(q.put(7)); },
+		     [&] {
+			     CHECK(q.takers() == 0 && q.putters() == 1);
+			     CHECK(q.take() == 6);
+		     });
 }
 
 static void test_latch_and_event()
@@ -441,6 +508,7 @@ int main()
 	test_cond();
 	test_rwlock();
 	test_semaphore();
+	test_waiters();
 	test_latch_and_event();
 	test_barrier();
 	test_queue();
