@@ -11,6 +11,7 @@
 #   make SAN=address,undefined check
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
+#   make man                      the man pages: build/man
 #   make install uninstall        PREFIX=/usr/local, DESTDIR=
 #   make clean
 #   make help                     prints this
@@ -27,6 +28,8 @@ DESTDIR ?=
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share/vez
 SAN ?=
 QUICK ?=
 V ?=
@@ -59,12 +62,12 @@ say = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-5
 
 SRC := $(sort $(wildcard src/futex/*.c src/engine/*.c src/sync/*.c src/inspect/*.c))
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
-HEADERS := include/vez.h $(wildcard include/vez/*.h)
-LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
+HEADERS := include/vez.h include/vez.hpp $(wildcard include/vez/*.h)
+LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake
 # Never with a sanitizer: the programs that they look into have not asked for one.
 TOOLS := $(if $(SAN),,$(B)/bin/vez-wakes $(B)/lib/vez/libvez-wakes.so)
 
-.PHONY: always all help lib tools check check-programs stress explore explore-mutants perf perf-programs perf-plots \
+.PHONY: always all help lib tools man check check-programs stress explore explore-mutants perf perf-programs perf-plots \
 	perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -104,11 +107,13 @@ $(B)/lib/libvez.a: $(OBJ)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $(OBJ)
 
-# Made anew whenever PREFIX or the like differs from last time.
-$(B)/vez.pc: src/vez.pc.in Makefile always
+# What tells build systems where vez is. Made anew whenever PREFIX or the like differs from last time.
+$(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake: $(B)/%: src/%.in Makefile always
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' $< > $@.new
+		-e 's|@VERSION@|$(VERSION)|' -e 's|@SOVERSION@|$(SOVERSION)|' \
+		-e "s|@INCLUDEDIR_FROM_HERE@|$$(realpath -m --relative-to=$(LIBDIR)/cmake/vez $(INCLUDEDIR))|" \
+		$< > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- vez-wakes: a launcher, and an object that it preloads; nothing of the library is in either ----
@@ -141,24 +146,40 @@ $(B)/obj/src/wakes/launch.o: $(B)/obj/wakes/where.h
 INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
 	$(B)/lib/libvez.a:$(LIBDIR)/libvez.a \
 	$(B)/lib/libvez.so.$(VERSION):$(LIBDIR)/libvez.so.$(VERSION) \
-	$(B)/vez.pc:$(LIBDIR)/pkgconfig/vez.pc
-INSTALLED_PROGRAMS := $(B)/bin/vez-wakes:$(BINDIR)/vez-wakes \
-	$(B)/lib/vez/libvez-wakes.so:$(LIBDIR)/vez/libvez-wakes.so
+	$(B)/vez.pc:$(LIBDIR)/pkgconfig/vez.pc \
+	$(B)/vezConfig.cmake:$(LIBDIR)/cmake/vez/vezConfig.cmake \
+	$(B)/vezConfigVersion.cmake:$(LIBDIR)/cmake/vez/vezConfigVersion.cmake
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
+
+# The manual, made from the headers: a page for each of them and for each function.
+MAN := $(shell scripts/man --list)
+man_file = man$(patsubst .%,%,$(suffix $(1)))/$(1)
+INSTALLED += $(foreach p,$(MAN),$(B)/man/$(call man_file,$(p)):$(MANDIR)/$(call man_file,$(p)))
+
+man: $(B)/man/.made
+$(B)/man/.made: scripts/man README.md $(HEADERS)
+	@mkdir -p $(@D)
+	$(call say,MAN)scripts/man $(B)/man
+	@touch $@
+
+# What can be run: the tool, and the scripts for tracers (bpftrace -p PID /usr/local/share/vez/wait-times.bt).
+INSTALLED_PROGRAMS := $(foreach s,$(wildcard scripts/*.bt),$(s):$(DATADIR)/$(notdir $(s))) \
+	$(if $(TOOLS),$(B)/bin/vez-wakes:$(BINDIR)/vez-wakes $(B)/lib/vez/libvez-wakes.so:$(LIBDIR)/vez/libvez-wakes.so)
+INSTALLED_FOLDERS := $(INCLUDEDIR)/vez $(LIBDIR)/vez $(LIBDIR)/cmake/vez $(DATADIR)
 
 # install -m MODE SOURCE DESTINATION for "source:destination"
 install_one = install -D -m $(2) $(subst :, "$(DESTDIR)",$(1))
 link_one = ln -sf $(lastword $(subst :, ,$(1))) "$(DESTDIR)"$(LIBDIR)/$(firstword $(subst :, ,$(1)))
 
-install: lib tools
-	$(foreach f,$(INSTALLED),$(call install_one,$(f),644) &&) true
-	$(if $(TOOLS),$(foreach f,$(INSTALLED_PROGRAMS),$(call install_one,$(f),755) &&) true)
-	$(foreach l,$(INSTALLED_LINKS),$(call link_one,$(l)) &&) true
+install: lib tools man
+	$(Q)$(foreach f,$(INSTALLED),$(call install_one,$(f),644) &&) true
+	$(Q)$(foreach f,$(INSTALLED_PROGRAMS),$(call install_one,$(f),755) &&) true
+	$(Q)$(foreach l,$(INSTALLED_LINKS),$(call link_one,$(l)) &&) true
 
 uninstall:
-	rm -f $(foreach f,$(INSTALLED) $(INSTALLED_PROGRAMS),"$(DESTDIR)"$(lastword $(subst :, ,$(f))))
-	rm -f $(foreach l,$(INSTALLED_LINKS),"$(DESTDIR)"$(LIBDIR)/$(firstword $(subst :, ,$(l))))
-	-rmdir "$(DESTDIR)"$(INCLUDEDIR)/vez "$(DESTDIR)"$(LIBDIR)/vez 2>/dev/null || true
+	$(Q)rm -f $(foreach f,$(INSTALLED) $(INSTALLED_PROGRAMS),"$(DESTDIR)"$(lastword $(subst :, ,$(f))))
+	$(Q)rm -f $(foreach l,$(INSTALLED_LINKS),"$(DESTDIR)"$(LIBDIR)/$(firstword $(subst :, ,$(l))))
+	-$(Q)rmdir $(INSTALLED_FOLDERS:%="$(DESTDIR)"%) 2>/dev/null || true
 
 # ---- tests ----
 #

@@ -46,6 +46,7 @@ echo 'exit 0' | program classics/good
 echo 'echo why; exit 3' | program classics/bad
 echo 'exit 0' | program examples/good
 echo 'exit 0' | program good.sh
+echo 'echo "skip: no such thing"' | program part.sh
 echo 'while :; do sleep 1; done' | program hangs.sh
 # shellcheck disable=SC2016 # the program's own words
 echo 'for i in 1 2 3 4 5; do echo $i; sleep 1; done' | program slow.sh
@@ -87,6 +88,7 @@ expect "1 passed, 0 failed" 0 "" "$tmp/busy.sh"
 # shellcheck disable=SC2086 # numbers
 kill $busy
 expect "1 passed, 1 failed" 1 "sanitizer" "$tmp/classics/reported"
+expect "1 passed, 0 failed" 0 "skip .*part.sh: no such thing" "$tmp/part.sh"
 expect "0 passed, 0 failed" 1 ""
 expect "7 passed, 0 failed" 0 "command: 4 passed" "$tmp/good" -- "$tmp/command" 4 0 0
 expect "7 passed, 2 failed" 1 "command" -- "$tmp/command" 4 0 0 -- "$tmp/command" 3 2 1

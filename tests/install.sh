@@ -24,9 +24,14 @@ fail() {
 }
 
 quiet_make install
+installed=$(cd "$stage" && find . ! -type d | sort)
 
-for header in vez.h $(cd include && echo vez/*.h); do
+for header in vez.h vez.hpp $(cd include && echo vez/*.h); do
 	[ -f "$stage$prefix/include/$header" ] || fail "$header is not installed"
+done
+
+for page in $(scripts/man --list); do
+	[ -f "$stage$prefix/share/man/man${page##*.}/$page" ] || fail "$page is not installed"
 done
 
 cat >"$tmp/program.c" <<'END'
@@ -78,6 +83,23 @@ try_build() {
 try_build gcc c11 "$tmp/program.c"
 try_build g++ c++17 "$tmp/program.cc"
 
+cat >"$tmp/program.cc" <<'END'
+#include <vez.hpp>
+#include <iostream>
+
+static vez::semaphore sem(2);
+
+int main()
+{
+	using namespace std::chrono_literals;
+	vez::permits both(sem, 2);
+	if (sem.try_acquire() || sem.acquire_until(1ms, vez::self_token()) != vez::status::timeout)
+		return 1;
+	std::cout << "works\n";
+}
+END
+try_build g++ c++17 "$tmp/program.cc"
+
 # The tool finds its object from where it was installed, also where libraries have a folder of their own.
 version=$("$stage$prefix/bin/vez-wakes" --version)
 [ "$version" = "vez-wakes $(pkg-config --modversion vez)" ] || fail "vez-wakes has another version: $version"
@@ -99,7 +121,6 @@ check_uninstall() {
 	[ ! -d "$stage$prefix/include/vez" ] || fail "uninstall leaves include/vez"
 }
 
-installed=$(cd "$stage" && find . ! -type d | sort)
 check_uninstall
 stage="$tmp/another stage"
 quiet_make install

@@ -3,8 +3,8 @@
 # The functions that the public headers declare, those that libvez.so exports, and those that the version script lets
 # through, are the same; and every global name of libvez.a begins with vez_.
 #
-# Seen to fail: a function declared and not defined; one exported and not declared; a version script with one name less;
-# a helper that is not static.
+# Seen to fail: a function declared and not defined; one exported and not declared; a version script with one name less,
+# or one more; a helper that is not static.
 set -eu
 cd "$(dirname "$0")/.."
 lib=${BUILD:-build}/lib
@@ -35,14 +35,16 @@ nm -D --defined-only "$lib/libvez.so" | awk '$2 != "A" && $3 !~ /@@?VEZ_[0-9]/' 
 
 # Let through: of all functions that the objects define, hidden or not, those that match the script's patterns.
 nm --defined-only "$lib/libvez.a" | awk 'NF == 3 && $2 ~ /[A-Z]/ { print $3 }' | sort -u >"$tmp/global"
-sed -n '/global:/,/local:/p' src/libvez.map | grep -oE 'vez[^;[:space:]]*' >"$tmp/patterns"
+sed -n '/global:/,/local:/p' src/libvez.map | grep -oE 'vez_[^;[:space:]]*' | sort -u >"$tmp/patterns"
 while read -r name; do
 	while read -r pattern; do
 		# shellcheck disable=SC2254 # a pattern
 		case $name in $pattern) echo "$name" ;; esac
 	done <"$tmp/patterns"
 done <"$tmp/global" | sort -u >"$tmp/let_through"
-same "$tmp/declared" "$tmp/let_through" "< declared by a header, > let through by src/libvez.map"
+same "$tmp/declared" "$tmp/let_through" \
+	"< declared by a header, > let through by src/libvez.map, to whose newest node what is new is to be added"
+same "$tmp/patterns" "$tmp/let_through" "< named by src/libvez.map, > there"
 
 # The probes' notes share one symbol, weak and hidden.
 if grep -v '^vez_' "$tmp/global" | grep -vx '_\.stapsdt\.base'; then

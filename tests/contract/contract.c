@@ -60,6 +60,8 @@ static void (*const check_vez_monitor_exit)(vez_monitor_t *m) = vez_monitor_exit
 static int (*const check_vez_monitor_wait)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r,
 					   vez_deadline_t deadline, vez_cancel_t *cancel) = vez_monitor_wait;
 static bool (*const check_vez_monitor_settle)(vez_monitor_t *m, vez_request_t *r, int result) = vez_monitor_settle;
+static bool (*const check_vez_monitor_settle_unqueued)(vez_monitor_t *m, vez_request_t *r, int result) =
+	vez_monitor_settle_unqueued;
 static void (*const check_vez_room_init)(vez_room_t *room) = vez_room_init;
 static vez_request_t *(*const check_vez_room_first)(const vez_room_t *room) = vez_room_first;
 static vez_request_t *(*const check_vez_room_next)(const vez_room_t *room, const vez_request_t *r) = vez_room_next;
@@ -67,7 +69,7 @@ static size_t (*const check_vez_room_length)(const vez_room_t *room) = vez_room_
 static void (*const check_vez_request_set_key)(vez_request_t *r, int64_t key) = vez_request_set_key;
 static void (*const check_vez_request_set_value)(vez_request_t *r, void *ptr, uint64_t word) = vez_request_set_value;
 static void *(*const check_vez_request_ptr)(const vez_request_t *r) = vez_request_ptr;
-static uint64_t (*const check_vez_request_word)(const vez_request_t *r) = vez_request_word;
+static uint64_t (*const check_vez_request_value)(const vez_request_t *r) = vez_request_value;
 
 #if STAGE >= 3
 static unsigned flags3 = VEZ_RECURSIVE | VEZ_FAIR | VEZ_ERRORCHECK | VEZ_AUTO_RESET;
@@ -210,7 +212,7 @@ static int (*const check_vez_queue_take_async)(vez_queue_t *q, void *item, vez_r
 static int (*const check_vez_group_enter_async)(vez_group_t *g, uint32_t id, vez_request_t *r) = vez_group_enter_async;
 static int (*const check_vez_monitor_wait_async)(vez_monitor_t *m, vez_room_t *room,
 						 vez_request_t *r) = vez_monitor_wait_async;
-static void (*const check_vez_cancel_fire_at)(vez_cancel_t *c, vez_deadline_t deadline) = vez_cancel_fire_at;
+static int (*const check_vez_cancel_fire_at)(vez_cancel_t *c, vez_deadline_t deadline) = vez_cancel_fire_at;
 static void (*const check_vez_completions_init)(vez_completions_t *l, int efd) = vez_completions_init;
 static void (*const check_vez_request_init_completions)(vez_request_t *r,
 							vez_completions_t *l) = vez_request_init_completions;
