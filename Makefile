@@ -151,13 +151,13 @@ INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
 	$(B)/vezConfigVersion.cmake:$(LIBDIR)/cmake/vez/vezConfigVersion.cmake
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
-# The manual, made from the headers: a page for each of them and for each function.
+# The manual, made from the headers: a page for each of them and for each function; and the tool's.
 MAN := $(shell scripts/man --list)
 man_file = man$(patsubst .%,%,$(suffix $(1)))/$(1)
 INSTALLED += $(foreach p,$(MAN),$(B)/man/$(call man_file,$(p)):$(MANDIR)/$(call man_file,$(p)))
 
 man: $(B)/man/.made
-$(B)/man/.made: scripts/man README.md $(HEADERS)
+$(B)/man/.made: scripts/man README.md src/wakes/launch.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(call say,MAN)scripts/man $(B)/man
 	@touch $@

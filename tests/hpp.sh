@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT
 # vez.hpp, without a warning from both compilers, in C++17 and C++20: its objects, its calls, and what ends a program.
 #
+# hpp.sh all: each compiler with each standard. Without all, g++ with C++17 and clang++ with C++20 stand for the four,
+# which take minutes to compile.
+#
 # Seen to fail: each call of C in vez.hpp left out, and each with another result; a status that says ok, a result that
 # is not thrown, a time rounded down; an exception of a body, a guard, a once or an action that is dropped; a destructor
 # that does not ask, or does not wait for a function that is running; a warning.
@@ -36,20 +39,26 @@ dies() {
 	grep -qF "$2" "$tmp/said" || fail "dies $1: $(cat "$tmp/said")"
 }
 
+case ${1:-} in
+all) pairs='g++:c++17 g++:c++20 clang++:c++17 clang++:c++20' ;;
+*) pairs='g++:c++17 clang++:c++20' ;;
+esac
+
 compilers=
-for compiler in g++ clang++; do
-	! command -v "$compiler" >/dev/null 2>&1 || compilers="$compilers $compiler"
+for pair in $pairs; do
+	compiler=${pair%:*} standard=${pair#*:}
+	command -v "$compiler" >/dev/null 2>&1 || continue
+	case " $compilers " in *" $compiler "*) ;; *) compilers="${compilers:+$compilers }$compiler" ;; esac
+	for name in objects calls; do
+		build "$compiler" "$standard" "$name"
+		[ "$failures" = 0 ] || exit 1
+		timeout 60 "$tmp/$name" || fail "$compiler -std=$standard: $name"
+	done
 done
 [ -n "$compilers" ] || fail "no compiler for C++"
+[ "${1:-}" = all ] || compilers=${compilers%% *}
 
 for compiler in $compilers; do
-	for standard in c++17 c++20; do
-		for name in objects calls; do
-			build "$compiler" "$standard" "$name"
-			[ "$failures" = 0 ] || exit 1
-			timeout 60 "$tmp/$name" || fail "$compiler -std=$standard: $name"
-		done
-	done
 	build "$compiler" c++17 dies
 	[ "$failures" = 0 ] || exit 1
 	"$tmp/dies" || fail "$compiler: dies of nothing"
