@@ -924,6 +924,31 @@ Test(cancel, ALL_a_threads_own_token_goes_with_it)
 	EXPECT(!vez_cancel_fired(m.own));
 }
 
+static void file_with_own(void *arg)
+{
+	struct note *n = arg;
+	vez_request_set_limits(&n->r, VEZ_FOREVER, vez_cancel_self());
+	EXPECT_EQ(vez_sem_acquire_async(n->arg, 1, &n->r), EINPROGRESS);
+}
+
+/* Seen to fail: at_exit that leaves the requests on the list of a token that is gone. */
+Test(cancel, ALL_requests_that_outlive_the_token_of_their_thread)
+{
+	for (int round = 0; round < 20; round++) {
+		vez_sem_t s = make(round % 2 ? VEZ_BARGING : 0);
+		struct thread t;
+		struct note n = { .item = 0 };
+		note_init(&n);
+		n.arg = &s;
+		thread_start(&t, file_with_own, &n);
+		thread_join(&t);
+		EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
+		EXPECT_EQ(n.result, ECANCELED);
+		EXPECT_EQ(vez_sem_release(&s, 1), 0);
+		EXPECT_QUIET(&s, 1);
+	}
+}
+
 static void count_run(void *arg)
 {
 	ADD((int *)arg, 1);

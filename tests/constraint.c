@@ -1255,6 +1255,46 @@ Test(constraint, synchronizer_takes_its_rules_with_it)
 	close_shops();
 }
 
+static struct gate in_body;
+
+static void stop_in_body(void *self, void *arg)
+{
+	sell_body(self, arg);
+	gate_pass(&in_body);
+}
+
+static const vez_operation_t stop = { "stop", stop_in_body };
+
+static void take_down(void *synchronizer)
+{
+	EXPECT_EQ(vez_synchronizer_destroy(synchronizer), 0);
+}
+
+/* A body that runs because relations are taken down does not keep others from relating their objects. Seen to fail: destroy
+ * that serves while it is relating. */
+Test(constraint, relating_waits_for_no_body)
+{
+	vez_synchronizer_t s, other;
+	vez_constraint_t c;
+	struct thread t;
+	vez_object_t *const others[] = { &shops[2].object, &shops[3].object };
+	struct caller buyer = caller(&shops[0], &stop, 1);
+	open_shops(0);
+	gate_init(&in_body);
+	EXPECT_EQ(vez_synchronizer_init(&s, pair, 2), 0);
+	EXPECT_EQ(vez_synchronizer_constraint_add(&s, pair[0], &stop, never, NULL, &c), 0);
+	caller_start(&buyer);
+	thread_start(&t, take_down, &s);
+	gate_await(&in_body, 1);
+	EXPECT_EQ(vez_synchronizer_init(&other, others, 2), 0);
+	EXPECT_EQ(vez_synchronizer_destroy(&other), 0);
+	gate_open(&in_body);
+	thread_join(&t);
+	EXPECT_EQ(caller_join(&buyer), 0);
+	EXPECT_LOG(1);
+	close_shops();
+}
+
 /* Calls that wait when it comes are its own from then on.
  * Seen to fail: init that leaves objects alone that have calls. */
 Test(constraint, synchronizer_comes_while_calls_wait)
