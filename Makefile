@@ -110,7 +110,7 @@ uninstall:
 #   tests/NAME.c           a Criterion program for one component, linked with the static library, whose system calls it
 #                          replaces (tests/lib/inject.c)
 #   tests/classics/NAME.c  a complete program on the public interface, linked with the shared library; exit status 0
-#   tests/loops/NAME.c     the same with an event loop; uv.c is skipped where libuv is not
+#   examples/NAME.c        the same, for readers to copy from; uv.c is skipped where libuv is not
 #   tests/stress/*.c       one program without Criterion
 #   tests/explore/*.c      one program: the library under the schedule explorer
 #   tests/NAME.sh          a script; exit status 0
@@ -121,7 +121,7 @@ WRAP := $(WRAPPED:%=-Wl,--wrap=%)
 UNIT := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*.c))
 TESTLIB := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/lib/*.c))
 CLASSICS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/classics/*.c))
-LOOPS = $(B)/tests/loops/epoll $(if $(HAS_UV),$(B)/tests/loops/uv)
+EXAMPLES = $(patsubst %.c,$(B)/%,$(filter-out $(if $(HAS_UV),,examples/uv.c),$(wildcard examples/*.c)))
 HAS_UV = $(shell pkg-config --exists libuv 2>/dev/null && echo yes)
 STRESS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/stress/*.c))
 SCRIPTS := $(wildcard tests/*.sh)
@@ -139,7 +139,11 @@ $(CLASSICS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/lib/libvez.so
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $< $(WITH_LIB)
 
-$(B)/tests/loops/%: $(B)/obj/tests/loops/%.o $(B)/lib/libvez.so
+$(B)/obj/examples/%.o: examples/%.c
+	@mkdir -p $(@D)
+	$(COMPILE) -c -o $@ $<
+
+$(B)/examples/%: $(B)/obj/examples/%.o $(B)/lib/libvez.so
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $< $(WITH_LIB) $(if $(filter uv,$*),$(shell pkg-config --libs libuv))
 
@@ -149,12 +153,12 @@ $(B)/tests/stress: $(STRESS_OBJ) $(B)/lib/libvez.a
 
 -include tests/explore/explore.mk
 
-check-programs: lib $(UNIT) $(CLASSICS) $(LOOPS) $(B)/tests/stress $(if $(SAN),,$(EXPLORE))
+check-programs: lib $(UNIT) $(CLASSICS) $(EXAMPLES) $(B)/tests/stress $(if $(SAN),,$(EXPLORE))
 
 check: needs-check
 	$(MAKE) check-programs
-	$(if $(HAS_UV),,@echo "skip  tests/loops/uv: libuv is not here")
-	BUILD=$(B) SAN=$(SAN) CC='$(CC)' scripts/check $(UNIT) $(CLASSICS) $(LOOPS) $(if $(SAN),,$(SCRIPTS)) -- \
+	$(if $(HAS_UV),,@echo "skip  examples/uv: libuv is not here")
+	BUILD=$(B) SAN=$(SAN) CC='$(CC)' scripts/check $(UNIT) $(CLASSICS) $(EXAMPLES) $(if $(SAN),,$(SCRIPTS)) -- \
 		$(B)/tests/stress --rounds=$(or $(ROUNDS),2000) $(if $(SAN),,-- $(EXPLORE) $(EXPLORE_SHORT))
 
 stress: lib $(B)/tests/stress
