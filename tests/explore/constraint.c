@@ -585,7 +585,8 @@ static void take_behind(void)
 	x_assert(vez_object_call(&o[A], &second_op, NULL) == 0);
 }
 
-X_SCENARIO(synchronizer_goes_in_order, .setup = make_never_filed, .thread = { take_behind, part_s }, .check = two_short);
+X_SCENARIO(synchronizer_goes_in_order, .setup = make_never_filed, .thread = { take_behind, part_s },
+	   .check = two_short);
 
 /* An object that it related may go as soon as destroy says so, though who lets it go has not returned. */
 static void try_destroy_a(void)
