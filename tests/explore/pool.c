@@ -89,12 +89,24 @@ static vez_latch_t l;
 static vez_event_t e;
 static uint16_t free_word;
 
-/* The word that is taken next. */
+static uint16_t take_word(void)
+{
+	uint16_t word = vez__shared_take();
+	x_assert(word != 0);
+	vez__shared_join(vez__shared_at(word));
+	return word;
+}
+
+static void give_word(uint16_t word)
+{
+	x_assert(vez__shared_leave(vez__shared_at(word), 1));
+}
+
+/* The word that is taken next is the one that was given back last. */
 static void make_word(void)
 {
-	free_word = vez__shared_take();
-	vez__shared_join(vez__shared_at(free_word));
-	x_assert(vez__shared_leave(vez__shared_at(free_word), 1));
+	free_word = take_word();
+	give_word(free_word);
 	X_NAME(l);
 	X_NAME(e);
 	x_assert(vez_latch_init(&l, 1) == 0);
@@ -119,8 +131,10 @@ static void open_latch(void)
 
 static void word_is_back(void)
 {
-	x_assert(vez__shared_take() == free_word);
-	x_assert(vez__shared_take() != free_word);
+	uint16_t first = take_word(), second = take_word();
+	x_assert(first == free_word && second != free_word);
+	give_word(second);
+	give_word(first);
 }
 
 X_SCENARIO(shared_given_back, .setup = make_word, .thread = { wait_limited, wait_limited }, .check = word_is_back);
@@ -150,8 +164,11 @@ static void pulse(void)
 
 static void no_word_is_back_twice(void)
 {
-	uint16_t first = vez__shared_take(), second = vez__shared_take(), third = vez__shared_take();
+	uint16_t first = take_word(), second = take_word(), third = take_word();
 	x_assert(first != second && second != third && first != third);
+	give_word(third);
+	give_word(second);
+	give_word(first);
 }
 
 X_SCENARIO(shared_parted, .setup = make_word, .thread = { wait_set, pulse }, .check = no_word_is_back_twice,
