@@ -477,7 +477,7 @@ Test(cancel, TOK_04_detached)
 	EXPECT_EQ(vez_cancel_destroy(&c), 0);
 }
 
-/* Fire ends every wait, then runs the hooks. Seen to fail: fire_and_exit with run_hooks first. */
+/* Fire ends every wait, then runs the hooks. Seen to fail: fire_and_leave with run_hooks first. */
 static struct note *ended_before;
 
 static void look_at_the_wait(void *arg)
@@ -997,7 +997,7 @@ Test(cancel, ALL_a_moment_without_a_thread_is_refused)
 	EXPECT_EQ(vez_cancel_destroy(&other), 0);
 }
 
-/* No assertion may be made in the child. Seen to fail: in_child that leaves the agenda of the tokens. */
+/* No assertion may be made in the child. Seen to fail: cancel_forget that leaves the agenda of the tokens. */
 Test(cancel, ALL_10_a_moment_is_forgotten_in_a_child)
 {
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, own = VEZ_CANCEL_INITIALIZER;
@@ -1165,7 +1165,7 @@ Test(cancel, ALL_a_signal_restarts_what_it_interrupts)
 	EXPECT_EQ(vez_cancel_destroy(&c), 0);
 }
 
-/* No assertion may be made in the child. Seen to fail: in_child that leaves the handlers. */
+/* No assertion may be made in the child. Seen to fail: signals_forget that leaves the handlers. */
 Test(cancel, ALL_10_a_child_has_the_handler_from_before)
 {
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, own = VEZ_CANCEL_INITIALIZER;
