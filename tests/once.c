@@ -67,7 +67,7 @@ static void run(void *arg)
 
 static size_t waiting(const vez_once_t *o)
 {
-	return o->core_.length_;
+	return LOAD(&o->core_.length_);
 }
 
 /* Starts one whose function stops, and returns when it does. */
