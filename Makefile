@@ -120,7 +120,7 @@ $(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake: $(B)/%: src/%.in M
 
 WAKES_INSIDE := preload table maps conds trace real
 WAKES_OUTSIDE := launch images names elf price report json
-WAKES_X86 := $(filter x86_64% i%86-%,$(shell $(CC) -dumpmachine))
+WAKES_X86 := $(filter x86_64% i%86-%,$(shell $(CC) -dumpmachine 2>/dev/null))
 
 $(B)/lib/vez/libvez-wakes.so: $(WAKES_INSIDE:%=$(B)/obj/src/wakes/%.o) src/wakes/x86.map
 	@mkdir -p $(@D)
