@@ -238,7 +238,7 @@ Test(barrier, BAR_34_the_index_tells_the_order_of_arrival)
 }
 
 /* Seen to fail: arrive that leaves out the cohort. */
-Test(barrier, ALL_55_a_round_wakes_all_with_one_call)
+Test(barrier, ALL_08_a_round_wakes_all_with_one_call)
 {
 	EACH_WAIT(v, ALL) {
 		vez_barrier_t b = make(PARTIES, NULL, NULL);

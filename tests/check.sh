@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/classics"
+mkdir "$tmp/classics" "$tmp/examples"
 failures=0
 
 # program NAME: the shell script on standard input
@@ -43,6 +43,7 @@ criterion none 0 0 0 0 0
 criterion liar 3 3 0 0 1
 echo 'exit 0' | program classics/good
 echo 'echo why; exit 3' | program classics/bad
+echo 'exit 0' | program examples/good
 echo 'exit 0' | program good.sh
 echo 'while :; do sleep 1; done' | program hangs.sh
 echo 'echo "file.c:3:5: runtime error: shift exponent is negative"' | program classics/reported
@@ -53,7 +54,7 @@ expect "3 passed, 0 failed" 0 "ok .*good: 3 passed" "$tmp/good"
 expect "2 passed, 3 failed" 1 "FAIL .*bad" "$tmp/bad"
 expect "0 passed, 1 failed" 1 "no test" "$tmp/none"
 expect "3 passed, 1 failed" 1 "exit status 1" "$tmp/liar"
-expect "2 passed, 1 failed" 1 "| why" "$tmp/classics/good" "$tmp/classics/bad" "$tmp/good.sh"
+expect "3 passed, 1 failed" 1 "| why" "$tmp/classics/good" "$tmp/classics/bad" "$tmp/good.sh" "$tmp/examples/good"
 expect "0 passed, 1 failed" 1 "hangs.sh.*hung" "$tmp/hangs.sh"
 expect "1 passed, 1 failed" 1 "sanitizer" "$tmp/classics/reported"
 expect "0 passed, 0 failed" 1 ""

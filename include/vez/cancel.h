@@ -87,8 +87,8 @@ bool vez_cancel_fired(const vez_cancel_t *c);
 bool vez_cancel_clear(vez_cancel_t *c);
 
 /* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. When the
- * thread exits it fires: requests of others that still name it are ended, and hooks that are still attached run. A thread
- * that attaches hooks to it detaches them, with the waiting form, before that. */
+ * thread exits, requests that still name it are ended with ECANCELED. A thread that attaches hooks to it detaches them,
+ * with the waiting form, before that. */
 vez_cancel_t *vez_cancel_self(void);
 
 /* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and

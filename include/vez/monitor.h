@@ -92,15 +92,16 @@ int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_d
 		     vez_cancel_t *cancel);
 
 /* Only from inside: queues the request in the room by its key, leaves the monitor, and returns EINPROGRESS; the request
- * completes when it is settled, or by its own limits (vez/request.h), or with EAGAIN if it has a deadline and the library's
- * thread, which would keep it, cannot be made. If its limits have been reached already, or it belongs to a wait-for-any
- * that is won: not queued, the monitor is left, and that code. */
+ * completes when it is settled, or by its own limits (vez/request.h), unless those have been reached already, or it
+ * belongs to a wait-for-any that is won: not queued, the monitor is left, and that code. EAGAIN: it has a deadline, and the
+ * library's thread, which would keep it, could not be made (the monitor was left meanwhile). */
 int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r);
 
 /* Only from inside, for a request that is queued in a room of this monitor: decides its result and takes it out of its
  * room at once (fetch the next one before). True, and its wait will return result once the monitor is left.
  * False: the request belongs to a wait-for-any that is won already; it has left its room, give it nothing. So settle it
- * first, and change the state for it only if that said true. False also if it is not queued: nothing has changed then. */
+ * first, and change the state for it only if that said true. False also if it has been settled already, which changes nothing.
+ * For a request that was never used since it was initialized this is vez_monitor_settle_unqueued. */
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result);
 
 /* Only from inside, for a request that is queued nowhere, and will not be: decides its result. That is how an asynchronous

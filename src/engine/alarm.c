@@ -31,6 +31,7 @@
 
 #include <string.h>
 
+#include "../futex/fork.h"
 #include "../futex/futex.h"
 #include "../futex/lock.h"
 #include "../futex/stack.h"
@@ -126,8 +127,6 @@ vez_request_t *vez__alarm_due(int64_t now, vez_deadline_t *again)
 		due = r;
 	}
 	*again = vez__agenda_next(&agenda);
-	if (now == VEZ_FOREVER)
-		memset(&agenda, 0, sizeof agenda); /* it is empty, and time begins anew */
 	vez__lock_exit(&guard);
 	return due;
 }
@@ -139,6 +138,7 @@ void vez__alarm_sleep(vez_deadline_t until)
 	vez__word_wait(&bell, VEZ__DONE, vez__load(&next, relaxed));
 }
 
+/* Nothing is set. */
 void vez__alarm_forget(void)
 {
 	memset(&agenda, 0, sizeof agenda);
@@ -148,3 +148,5 @@ void vez__alarm_forget(void)
 	bell = 0;
 	owes = false;
 }
+
+VEZ__AT_FORK(NULL, NULL, vez__alarm_forget)

@@ -27,7 +27,7 @@ void vez__alarm_ring(void);
 void vez__alarm_begin(void);
 
 /* The requests that are due at this moment, which are the caller's to end (vez__word_announce_end), linked by their
- * timers; NULL: none. VEZ_FOREVER: all that have a deadline. *again: when others will be. Holding. */
+ * timers; NULL: none. *again: when others will be. Holding. */
 vez_request_t *vez__alarm_due(int64_t now, vez_deadline_t *again);
 
 /* Nothing is to be done before this moment: sleeps until then, or until it is told. */

@@ -163,9 +163,7 @@ static bool fire_is_to_come(const vez_request_t *r)
 	return (r->state_ & (VEZ__FIRE_COMES | VEZ__FIRE_CAME)) == VEZ__FIRE_COMES;
 }
 
-/* Inside, whoever announced it: ends r with this cause, unless it is settled. True: so it ended, and nobody else has
- * to enter. */
-static bool end_inside(struct vez__stay *in, vez_request_t *r, int cause)
+bool vez__end_inside(struct vez__stay *in, vez_request_t *r, int cause)
 {
 	bool ended = false;
 	if (!vez__is_settled(r)) {
@@ -191,7 +189,7 @@ bool vez__end_announced(vez_request_t *r, int cause)
 	vez__hold();
 	vez__enter_for(&in, r);
 	bool here = !(r->state_ & VEZ__ARRIVING);
-	bool ended = here && end_inside(&in, r, cause);
+	bool ended = here && vez__end_inside(&in, r, cause);
 	if (!here)
 		vez__word_entered(&r->word_);
 	vez__leave(&in, rules);
@@ -226,7 +224,7 @@ int vez__member_filed(struct vez__stay *in, vez_request_t *r)
 {
 	vez__serve_all(in, vez__rules_of(r));
 	if (!vez__is_settled(r) && (r->state_ & VEZ__LATE) && vez__word_announce_end(&r->word_))
-		end_inside(in, r, ETIMEDOUT);
+		vez__end_inside(in, r, ETIMEDOUT);
 	bool got = vez__is_settled(r) && !(r->state_ & VEZ__FILING);
 	r->state_ &= ~VEZ__FILING;
 	return got ? r->at_.result_ : EINPROGRESS;

@@ -49,6 +49,10 @@ int vez__wait_holding(struct vez__stay *in, const struct vez__rules *rules, void
  * the result that r has got already. */
 int vez__member_filed(struct vez__stay *in, vez_request_t *r);
 
+/* Inside, whoever announced that it ends r: ends it with this cause, unless it is settled. True: so it ended, and nobody
+ * else has to enter. */
+bool vez__end_inside(struct vez__stay *in, vez_request_t *r, int cause);
+
 /* By a thread that fires a token and found that it has to end r: enters the core of r and does so. */
 void vez__end_fired(vez_request_t *r);
 

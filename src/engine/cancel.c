@@ -32,6 +32,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "../futex/fork.h"
 #include "../futex/self.h"
 #include "../futex/sys.h"
 #include "alarm.h"
@@ -398,8 +399,32 @@ static __thread struct {
 	bool known;
 } mine;
 
-/* The thread exits: a thread that fired its token may still be inside kin. What still waits with it waits without
- * a thread, and is ended. What runs later when the thread exits may ask for the token again. */
+static bool has_waits(vez_cancel_t *c)
+{
+	vez__hold();
+	bool has = vez__token_has_waits(c);
+	vez__let_go();
+	return has;
+}
+
+/* Ends the requests that still wait with a token that is about to go, and waits until those that others are ending have
+ * been taken off it. */
+static void end_waits(vez_cancel_t *c)
+{
+	void *waits = NULL;
+	if (!has_waits(c))
+		return;
+	vez__hold();
+	vez__token_mark(c, &waits);
+	vez__let_go();
+	for (void *link; (link = vez__ring_take(&waits));)
+		vez__end_fired(vez__enlisted_at(link));
+	while (has_waits(c))
+		vez__sys_yield();
+}
+
+/* The thread exits: a thread that fired its token may still be inside kin. What runs later when the thread exits may ask
+ * for the token again. */
 static void at_exit(void *token)
 {
 	struct vez__stay in;
@@ -409,11 +434,7 @@ static void at_exit(void *token)
 	leave_kin(&in);
 	if (signalled)
 		vez__signals_unbind(c);
-	vez_cancel_fire(c);
-	vez__hold();
-	while (vez__token_has_waits(c))
-		vez__sys_yield(); /* those that end them are about to take them off */
-	vez__let_go();
+	end_waits(c);
 	mine.known = false;
 }
 
@@ -434,13 +455,13 @@ vez_cancel_t *vez_cancel_self(void)
 
 /* ---- fork ---- */
 
-void vez__cancel_before_fork(void)
+static void before_fork(void)
 {
 	struct vez__stay in;
 	enter_kin(&in);
 }
 
-void vez__cancel_in_parent(void)
+static void in_parent(void)
 {
 	struct vez__stay in;
 	vez__entered(&in, &kin.core);
@@ -448,10 +469,11 @@ void vez__cancel_in_parent(void)
 }
 
 /* Who waited for a hook, or ran one, is not there, and kin must not be left to one of them. */
-void vez__cancel_forget(void)
+static void in_child(void)
 {
 	uint64_t self = vez__self();
 	memset(&kin, 0, sizeof kin);
+	vez__let_go(); /* before_fork's */
 	while (take_due(VEZ_FOREVER)) {
 	}
 	memset(&due, 0, sizeof due);
@@ -461,3 +483,5 @@ void vez__cancel_forget(void)
 		else
 			*link = (*link)->next;
 }
+
+VEZ__AT_FORK(before_fork, in_parent, in_child)

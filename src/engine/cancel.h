@@ -14,11 +14,4 @@ void vez__cancel_fire_of(vez_cancel_t *(*of)(int), int arg);
 /* Where no token can be destroyed or fired: the token in this place, which a signal fires, is c from now on, or none. */
 void vez__cancel_bind(vez_cancel_t **place, vez_cancel_t *c);
 
-/* A fork happens where no token changes. */
-void vez__cancel_before_fork(void);
-void vez__cancel_in_parent(void);
-
-/* In the child of a fork: no other thread fires or waits, no moment is set. */
-void vez__cancel_forget(void);
-
 #endif

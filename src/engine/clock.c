@@ -17,6 +17,7 @@
 #include <errno.h>
 
 #include "../futex/atomic.h"
+#include "../futex/fork.h"
 #include "../futex/lock.h"
 #include "../futex/sys.h"
 #include "alarm.h"
@@ -32,8 +33,8 @@ static uint32_t exists;
 static uint32_t state;
 static pthread_t thread;
 
-/* Ends the requests that are due at this moment with this cause. When others will be. */
-static vez_deadline_t end_due(int64_t now, int cause)
+/* Ends the requests that are due at this moment. When others will be. */
+static vez_deadline_t end_due(int64_t now)
 {
 	vez_deadline_t again;
 	vez__hold();
@@ -41,7 +42,7 @@ static vez_deadline_t end_due(int64_t now, int cause)
 	vez__let_go();
 	while (r) {
 		vez_request_t *following = r->timer_.link_[0];
-		vez__end_announced(r, cause);
+		vez__end_announced(r, ETIMEDOUT);
 		r = following;
 	}
 	return again;
@@ -52,7 +53,7 @@ vez_deadline_t vez__clock_round(void)
 	vez__alarm_begin();
 	vez__signals_fire();
 	vez_deadline_t tokens = vez__cancel_fire_due();
-	vez_deadline_t requests = end_due(vez__sys_now(), ETIMEDOUT);
+	vez_deadline_t requests = end_due(vez__sys_now());
 	return tokens < requests ? tokens : requests;
 }
 
@@ -81,10 +82,9 @@ int vez__clock_start(void)
 	return rc;
 }
 
-void vez__clock_start_for_queued(void)
+bool vez__clock_exists(void)
 {
-	if (vez__clock_start() != 0)
-		end_due(VEZ_FOREVER, EAGAIN);
+	return vez__load(&exists, acquire);
 }
 
 /* A thread that is inside a user's function may stay there for ever, or be the one that exits. */
@@ -98,9 +98,12 @@ __attribute__((destructor)) static void stop(void)
 		vez__sys_join(thread);
 }
 
-void vez__clock_forget(void)
+/* There is no thread. */
+static void in_child(void)
 {
 	starting = 0;
 	exists = 0;
 	state = 0;
 }
+
+VEZ__AT_FORK(NULL, NULL, in_child)

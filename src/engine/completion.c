@@ -41,6 +41,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../futex/fork.h"
 #include "../futex/futex.h"
 #include "../futex/self.h"
 #include "../futex/stack.h"
@@ -334,8 +335,11 @@ int vez__retire(struct vez__stay *in, const struct vez__rules *rules, bool held)
 	return used ? EBUSY : 0;
 }
 
-void vez__completion_forget(void)
+/* Nobody waits, nothing is left to call. */
+static void in_child(void)
 {
 	memset(shards, 0, sizeof shards);
 	mine.queue.last_ = NULL;
 }
+
+VEZ__AT_FORK(NULL, NULL, in_child)

@@ -33,7 +33,4 @@ void vez__member_decided(vez_request_t *r);
 int vez__completion_status(struct vez__stay *in, vez_request_t *r, void **on);
 extern const struct vez__rules vez__completion_rules;
 
-/* In the child of a fork: nobody waits, nothing is left to call. */
-void vez__completion_forget(void);
-
 #endif

@@ -38,7 +38,7 @@ int vez__refuse_async(vez_request_t *r, int rc);
  * the same. */
 int vez__async_begin(vez_request_t *r);
 
-/* The same inside a user's monitor, where no thread is made: vez__clock_start_for_queued is called outside. */
+/* The same inside a user's monitor, where no thread is made: its deadline needs one (clock.h). */
 int vez__async_begin_inside(vez_request_t *r);
 
 /* Ends it with this code, which is the request's result unless it is EINPROGRESS; returns what the call returns. */

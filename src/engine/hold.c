@@ -12,6 +12,7 @@
 #include "hold.h"
 
 #include "../futex/atomic.h"
+#include "../futex/fork.h"
 #include "../futex/stack.h"
 
 static __thread struct {
@@ -66,8 +67,10 @@ void vez__leave_to_holder(vez_request_t *r, void (*complete)(vez_request_t *firs
 	}
 }
 
-void vez__hold_forget(void)
+/* What was left belongs to the parent. */
+static void in_child(void)
 {
-	mine.holds--;
 	mine.left = NULL;
 }
+
+VEZ__AT_FORK(NULL, NULL, in_child)

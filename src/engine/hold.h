@@ -16,7 +16,4 @@ bool vez__holds(void);
  * with parts of it, when it holds no more. */
 void vez__leave_to_holder(vez_request_t *first, void (*complete)(vez_request_t *first));
 
-/* In the child of a fork: nothing is left, and the hold of the thread that forks is let go. */
-void vez__hold_forget(void);
-
 #endif

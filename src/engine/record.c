@@ -60,6 +60,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../futex/fork.h"
 #include "../futex/lock.h"
 #include "../futex/sys.h"
 #include "agenda.h"
@@ -581,9 +582,11 @@ static void begin_anew(void)
 	}
 }
 
-void vez__inspect_in_child(void)
+static void in_child(void)
 {
 	readers = 0;
 	if (vez__load(&vez__inspect_used, relaxed))
 		begin_anew();
 }
+
+VEZ__AT_FORK(NULL, NULL, in_child)

@@ -40,7 +40,6 @@ struct vez__shown {
 #define vez__inspect_owns(object) ((void)(object), false)
 #define vez__inspect_disowns(object) ((void)(object))
 #define vez__inspect_left(object) ((void)(object))
-#define vez__inspect_in_child() ((void)0)
 #else
 
 /* Hidden where they are used, too: one instruction looks. */
@@ -155,10 +154,6 @@ static inline void vez__inspect_left(const void *object)
 	if (VEZ__UNLIKELY(vez__load(&vez__inspect_used, relaxed) != 0))
 		vez__inspect_leaves(object);
 }
-
-/* ---- fork ---- */
-
-void vez__inspect_in_child(void);
 
 #endif
 

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "../futex/atomic.h"
+#include "../futex/fork.h"
 #include "../futex/lock.h"
 #include "../futex/sys.h"
 #include "alarm.h"
@@ -122,7 +123,8 @@ void vez__signals_unbind(vez_cancel_t *c)
 	leave_turn();
 }
 
-void vez__signals_forget(void)
+/* All signals do what they did before. */
+static void in_child(void)
 {
 	turn = 0;
 	memset(came, 0, sizeof came);
@@ -134,3 +136,5 @@ void vez__signals_forget(void)
 		bound[signo].token = NULL;
 	}
 }
+
+VEZ__AT_FORK(NULL, NULL, in_child)

@@ -11,7 +11,4 @@ void vez__signals_fire(void);
 /* The token goes: its signals do what they did before. */
 void vez__signals_unbind(vez_cancel_t *c);
 
-/* In the child of a fork: all signals do what they did before. */
-void vez__signals_forget(void);
-
 #endif

@@ -13,6 +13,7 @@
 #include "shared.h"
 
 #include "atomic.h"
+#include "fork.h"
 #include "pool.h"
 
 #define COUNT 1024
@@ -44,9 +45,12 @@ bool vez__shared_leave(struct vez__shared *s, uint32_t members)
 	return true;
 }
 
-void vez__shared_forget(void)
+/* Nobody sleeps. */
+static void in_child(void)
 {
 	pool = (struct vez__pool)VEZ__POOL(links);
 	for (unsigned i = 0; i < COUNT; i++)
 		words[i].members = 0;
 }
+
+VEZ__AT_FORK(NULL, NULL, in_child)

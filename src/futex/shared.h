@@ -28,7 +28,4 @@ void vez__shared_join(struct vez__shared *s);
 /* So many members have gone: true, those were the last, and the word is given back. */
 bool vez__shared_leave(struct vez__shared *s, uint32_t members);
 
-/* In the child of a fork: nobody sleeps. */
-void vez__shared_forget(void);
-
 #endif

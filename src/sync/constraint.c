@@ -53,11 +53,11 @@
  */
 #include "vez/constraint.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <urcu/list.h>
 
 #include "../engine/filing.h"
+#include "../futex/fork.h"
 
 typedef struct vez__rule rule_t;
 
@@ -97,13 +97,18 @@ static void enter(vez_object_t *o)
 	inside = true;
 }
 
-/* Leaves; then the calls that were let go return. */
-static void leave(vez_object_t *o, struct vez__pending *pending)
+static void leave_locks(vez_object_t *o)
 {
 	inside = false;
 	if (o->domain_)
 		vez__lock_exit(&o->domain_->lock_);
 	vez__lock_exit(&o->lock_);
+}
+
+/* Leaves; then the calls that were let go return. */
+static void leave(vez_object_t *o, struct vez__pending *pending)
+{
+	leave_locks(o);
 	vez__publish(pending);
 	vez__let_go();
 }
@@ -664,38 +669,43 @@ static void forget_rules_of(const vez_synchronizer_t *s)
 	}
 }
 
-/* With the gates, which are left: the objects are served anew. */
-static void leave_gates_unserved(vez_object_t *gates)
+/* Takes off all rules. The calls that may run now run before any other (unserved_). */
+static void take_rules_off(vez_synchronizer_t *s)
 {
+	vez__lock_enter(&relating);
+	vez_object_t *gates = take_gates(s);
+	forget_rules_of(s);
 	for (vez_object_t *o = gates; o; o = o->gated_ != o ? o->gated_ : NULL)
 		o->unserved_ = true;
 	leave_gates(gates);
+	vez__lock_exit(&relating);
 }
 
-/* Nothing relates o by one synchronizer any more: until now it could not be destroyed. */
-static void release(vez_object_t *o)
+static void relate_no_more(vez_synchronizer_t *s)
 {
-	struct vez__pending pending = { NULL, NULL };
-	enter(o);
-	serve(o, &pending);
-	o->related_--;
-	leave(o, &pending);
+	vez__lock_enter(&relating);
+	vez_object_t *gates = take_gates(s);
+	part(s);
+	for (size_t i = 0; i < s->count_; i++)
+		s->objects_[i]->related_--;
+	leave_gates(gates);
+	vez__lock_exit(&relating);
 }
 
 int vez_synchronizer_destroy(vez_synchronizer_t *s)
 {
+	struct vez__pending pending = { NULL, NULL };
 	if (inside)
 		return EDEADLK;
 	vez__hold();
-	vez__lock_enter(&relating);
-	vez_object_t *gates = take_gates(s);
-	forget_rules_of(s);
-	part(s);
-	leave_gates_unserved(gates);
-	vez__lock_exit(&relating);
+	take_rules_off(s);
+	enter(s->objects_[0]);
+	serve(s->objects_[0], &pending);
+	leave_locks(s->objects_[0]);
 	vez__let_go();
-	for (size_t i = 0; i < s->count_; i++)
-		release(s->objects_[i]);
+	relate_no_more(s);
+	vez__publish(&pending);
+	vez__let_go();
 	return 0;
 }
 
@@ -704,7 +714,4 @@ static void in_child(void)
 	relating = 0;
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, in_child);
-}
+VEZ__AT_FORK(NULL, NULL, in_child)

@@ -103,25 +103,44 @@ static int insert_async(vez_monitor_t *m, vez_request_t *r)
 	return vez__is_member(r) ? vez__member_filed(&in, r) : EINPROGRESS;
 }
 
+/* r was queued, with a deadline, and there is no thread that keeps it: makes that outside. Meanwhile the call that files r
+ * counts as still inside, so that it can end r at once if none can be made. EINPROGRESS, or what r came to. */
+static int leave_to_start_clock(vez_monitor_t *m, vez_request_t *r)
+{
+	struct vez__stay in;
+	vez__monitor_stay(&in, m);
+	r->state_ |= VEZ__FILING;
+	vez__expect(&in);
+	vez_monitor_exit(m);
+	int failed = vez__clock_start();
+	vez_monitor_enter(m);
+	vez__monitor_stay(&in, m);
+	vez__came(&in);
+	if (failed && !vez__is_settled(r) && vez__word_announce_end(&r->word_))
+		vez__end_inside(&in, r, failed);
+	bool got = vez__is_settled(r) && !(r->state_ & VEZ__FILING);
+	r->state_ &= ~VEZ__FILING;
+	return got ? r->at_.result_ : EINPROGRESS;
+}
+
 int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 {
 	int rc = vez__async_begin_inside(r);
-	bool timed = vez__timer_is_set(&r->timer_);
 	if (rc == 0 && vez__is_late(r))
 		rc = ETIMEDOUT;
 	if (rc == 0)
 		rc = prepare(m, room, r) ? insert_async(m, r) : ECANCELED;
+	if (VEZ__UNLIKELY(rc == EINPROGRESS && vez__timer_is_set(&r->timer_) && !vez__clock_exists()))
+		rc = leave_to_start_clock(m, r);
 	vez_monitor_exit(m);
-	if (rc == EINPROGRESS && timed)
-		vez__clock_start_for_queued();
 	return vez__async_end(r, rc);
 }
 
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 {
 	struct vez__stay in;
-	if (vez__is_settled(r))
-		return false;
+	if (vez__is_settled(r)) /* unqueued, if it was never used */
+		return vez__load(&r->word_, relaxed) == 0 && vez_monitor_settle_unqueued(m, r, result);
 	vez__monitor_stay(&in, m);
 	return vez__settle(&in, r, result);
 }

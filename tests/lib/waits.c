@@ -25,6 +25,7 @@ union object {
 	vez_latch_t latch;
 	vez_queue_t queue;
 	vez_rwlock_t rwlock;
+	char bytes[256];
 };
 
 static vez_deadline_t far(void)

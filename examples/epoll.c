@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server on epoll that works for 8 requests at a time, while 10,000 wait and no thread does.
+ * A server on epoll that works for 8 requests at a time, while 10,000 wait and no thread does. To copy: struct call and
+ * what follows it up to serve; the clients below make it a program that can be run.
  *
  * A byte on a connection is a request; the server answers with 'd' (done), 'l' (too late: every fourth request has a
  * deadline) or 'c' (cancelled: the server was told to stop by SIGTERM). Each asks for a slot of a semaphore,
@@ -9,8 +10,6 @@
  *
  * Exit status 0: every request was answered once, never more than 8 were worked for, all but those with a deadline
  * waited at once, and there was no thread but the main one and the one that keeps deadlines.
- * Seen to fail: a slot that is released twice (more than 8); an answer that is forgotten, a list that is not emptied
- * at each tick (it never ends: stopped by alarm); a thread that is made for each request.
  */
 #include <arpa/inet.h>
 #include <dirent.h>

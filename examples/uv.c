@@ -9,8 +9,6 @@
  *
  * Exit status 0: every job ended once, never more than two were worked for, all waited at once, and there was no thread
  * but the main one, the one that keeps deadlines, and those of the pool.
- * Seen to fail: a slot that is released twice (more than two); one that is not released after a job, a list that is not
- * emptied at each tick (it never ends: stopped by alarm); a thread that is made for each job.
  */
 #include <dirent.h>
 #include <signal.h>
