@@ -22,8 +22,10 @@ static void make(void)
 	X_NAME(links);
 	X_NAME(users);
 	pool = (struct vez__pool)VEZ__POOL(links);
-	for (int i = 0; i < PLACES; i++)
-		links[i] = 0, users[i] = 0;
+	for (int i = 0; i < PLACES; i++) {
+		links[i] = 0;
+		users[i] = 0;
+	}
 }
 
 static uint32_t take(void)
