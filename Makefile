@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 # vez: synchronizers that wake exactly the right thread.
 #
-#   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc
+#   make                          the library: build/lib/libvez.so, build/lib/libvez.a, build/vez.pc; tools: build/bin
 #   make perf [QUICK=1]           measures it against pthreads; installs what is missing where that is allowed
 #                                 COUNTERS=1: only the counters, and fails if one is worse than it must be
+#   make perf-peers [QUICK=1]     measures it against other libraries: nsync, Abseil, C++20, TBB, Java
 #   make perf-plots               pictures of the headline, where gnuplot is there
 #   make check                    every test; installs what is missing where that is allowed
 #   make SAN=address,undefined check
@@ -20,6 +21,7 @@ SOVERSION := 0
 BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
+BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 SAN ?=
@@ -28,6 +30,10 @@ comma := ,
 
 ifeq ($(origin CC),default)
 CC := gcc
+endif
+# C++ is for the peers only.
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
 endif
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
@@ -47,14 +53,17 @@ SRC := $(sort $(wildcard src/futex/*.c src/engine/*.c src/sync/*.c src/inspect/*
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 HEADERS := include/vez.h $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
+# Never with a sanitizer: the programs that they look into have not asked for one.
+TOOLS := $(if $(SAN),,$(B)/bin/vez-wakes $(B)/lib/vez/libvez-wakes.so)
 
-.PHONY: always all lib check check-programs stress explore explore-mutants perf perf-programs perf-plots \
-	install uninstall clean needs-check needs-perf
+.PHONY: always all lib tools check check-programs stress explore explore-mutants perf perf-programs perf-plots \
+	perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: lib
+all: lib tools
 lib: $(LIB)
+tools: $(TOOLS)
 
 # ---- library ----
 
@@ -84,26 +93,54 @@ $(B)/vez.pc: src/vez.pc.in Makefile always
 		-e 's|@VERSION@|$(VERSION)|' $< > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
+# ---- vez-wakes: a launcher, and an object that it preloads; nothing of the library is in either ----
+
+WAKES_INSIDE := preload table maps conds trace real
+WAKES_OUTSIDE := launch images names elf price report json
+WAKES_X86 := $(filter x86_64% i%86-%,$(shell $(CC) -dumpmachine))
+
+$(B)/lib/vez/libvez-wakes.so: $(WAKES_INSIDE:%=$(B)/obj/src/wakes/%.o) src/wakes/x86.map
+	@mkdir -p $(@D)
+	$(LINK) -shared -Wl,-z,defs -Wl,--as-needed $(if $(WAKES_X86),-Wl$(comma)--version-script=src/wakes/x86.map) \
+		-o $@ $(filter %.o,$^) -ldl
+
+$(B)/bin/vez-wakes: $(WAKES_OUTSIDE:%=$(B)/obj/src/wakes/%.o)
+	@mkdir -p $(@D)
+	$(LINK) -Wl,--as-needed -o $@ $^ -ldl
+
+# Where the object is from where the launcher is; made anew when that differs from last time.
+$(B)/obj/wakes/where.h: Makefile always
+	@mkdir -p $(@D)
+	@printf '#define OBJECT "%s/vez/libvez-wakes.so"\n#define VERSION "%s"\n' \
+		"$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)')" '$(VERSION)' >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(B)/obj/src/wakes/launch.o: CPPFLAGS += -I$(B)/obj/wakes
+$(B)/obj/src/wakes/launch.o: $(B)/obj/wakes/where.h
+
 # ---- install: one list, of source and destination, drives both ways ----
 
 INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
 	$(B)/lib/libvez.a:$(LIBDIR)/libvez.a \
 	$(B)/lib/libvez.so.$(VERSION):$(LIBDIR)/libvez.so.$(VERSION) \
 	$(B)/vez.pc:$(LIBDIR)/pkgconfig/vez.pc
+INSTALLED_PROGRAMS := $(B)/bin/vez-wakes:$(BINDIR)/vez-wakes \
+	$(B)/lib/vez/libvez-wakes.so:$(LIBDIR)/vez/libvez-wakes.so
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
-# install -m 644 SOURCE DESTINATION for "source:destination"
-install_one = install -D -m 644 $(subst :, $(DESTDIR),$(1))
+# install -m MODE SOURCE DESTINATION for "source:destination"
+install_one = install -D -m $(2) $(subst :, $(DESTDIR),$(1))
 link_one = ln -sf $(lastword $(subst :, ,$(1))) $(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(1)))
 
-install: lib
-	$(foreach f,$(INSTALLED),$(call install_one,$(f)) &&) true
+install: lib tools
+	$(foreach f,$(INSTALLED),$(call install_one,$(f),644) &&) true
+	$(if $(TOOLS),$(foreach f,$(INSTALLED_PROGRAMS),$(call install_one,$(f),755) &&) true)
 	$(foreach l,$(INSTALLED_LINKS),$(call link_one,$(l)) &&) true
 
 uninstall:
-	rm -f $(foreach f,$(INSTALLED),$(DESTDIR)$(lastword $(subst :, ,$(f))))
+	rm -f $(foreach f,$(INSTALLED) $(INSTALLED_PROGRAMS),$(DESTDIR)$(lastword $(subst :, ,$(f))))
 	rm -f $(foreach l,$(INSTALLED_LINKS),$(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(l))))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez 2>/dev/null || true
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez $(DESTDIR)$(LIBDIR)/vez 2>/dev/null || true
 
 # ---- tests ----
 #
@@ -153,7 +190,7 @@ $(B)/tests/stress: $(STRESS_OBJ) $(B)/lib/libvez.a
 
 -include tests/explore/explore.mk
 
-check-programs: lib $(UNIT) $(CLASSICS) $(EXAMPLES) $(B)/tests/stress $(if $(SAN),,$(EXPLORE))
+check-programs: lib tools $(UNIT) $(CLASSICS) $(EXAMPLES) $(B)/tests/stress $(if $(SAN),,$(EXPLORE))
 
 check: needs-check
 	$(MAKE) check-programs
@@ -168,6 +205,8 @@ needs-check:
 	@scripts/needs check
 needs-perf:
 	@scripts/needs perf
+needs-peers:
+	@CXX='$(CXX)' scripts/needs peers
 
 # ---- perf: one program per scenario, linked with the shared library; spin turns a knob inside: with the static one ----
 
@@ -197,6 +236,55 @@ perf: needs-perf
 perf-plots: needs-perf
 	$(MAKE) perf-programs
 	BUILD=$(B) scripts/perf-plots
+
+# ---- peers: one program per library, of those that are here; all of them do what run*.c do ----
+
+PEERS = vez pthread $(call if_header,nsync.h,nsync) $(call if_cxx,semaphore,cxx) \
+	$(call if_cxx,absl/synchronization/mutex.h,absl) $(call if_cxx,oneapi/tbb/mutex.h,tbb)
+if_header = $(shell echo '\#include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 && echo $(2))
+if_cxx = $(shell echo '\#include <$(1)>' | $(CXX) -std=c++20 -E -x c++ - >/dev/null 2>&1 && echo $(2))
+PEERS_JAVA = $(shell command -v javac >/dev/null 2>&1 && echo $(B)/perf/peers/java)
+PEER_OBJ := $(patsubst perf/peers/%.c,$(B)/obj/perf/peers/%.o,$(wildcard perf/peers/run*.c)) $(B)/obj/perf/lib/perf.o
+PEER_LIBS_nsync := -lnsync
+PEER_LIBS_absl = $(shell pkg-config --libs absl_synchronization)
+PEER_LIBS_tbb := -ltbb
+PEER_STD_cxx := -std=c++20
+COMPILE_CXX = $(CXX) $(or $(PEER_STD_$*),-std=c++17) -D_GNU_SOURCE -Wall -Wextra -Wpointer-arith -fno-strict-aliasing \
+	-pthread -Iinclude -Iperf/lib $(SANFLAGS) $(CPPFLAGS) $(CFLAGS) $(DEPEND)
+
+$(B)/obj/perf/peers/%.o: perf/peers/%.c
+	@mkdir -p $(@D)
+	$(COMPILE) -Iperf/lib -c -o $@ $<
+
+$(B)/obj/perf/peers/%.o: perf/peers/%.cc
+	@mkdir -p $(@D)
+	$(COMPILE_CXX) -c -o $@ $<
+
+$(B)/perf/peers/vez: $(B)/obj/perf/peers/vez.o $(PEER_OBJ) $(B)/lib/libvez.so
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $(filter %.o,$^) -L$(B)/lib -lvez -Wl,-rpath,'$$ORIGIN/../../lib'
+
+$(B)/perf/peers/pthread: $(B)/obj/perf/lib/impl_cond.o
+
+$(B)/perf/peers/pthread $(B)/perf/peers/nsync: $(B)/perf/peers/%: $(B)/obj/perf/peers/%.o $(PEER_OBJ)
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ $(PEER_LIBS_$*)
+
+$(B)/perf/peers/cxx $(B)/perf/peers/absl $(B)/perf/peers/tbb: $(B)/perf/peers/%: $(B)/obj/perf/peers/%.o $(PEER_OBJ)
+	@mkdir -p $(@D)
+	$(CXX) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PEER_LIBS_$*)
+
+$(B)/perf/peers/java: perf/peers/java.sh perf/peers/Peers.java
+	@mkdir -p $(@D)
+	javac -Xlint:all -d $(@D)/java-classes perf/peers/Peers.java
+	cp $< $@
+
+perf-peers-programs:
+	$(MAKE) $(PEERS:%=$(B)/perf/peers/%) $(PEERS_JAVA)
+
+perf-peers: needs-peers
+	$(MAKE) perf-peers-programs
+	BUILD=$(B) scripts/perf-peers $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(BUILD)

@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <vez.h>
 
 #include "perf.h"
@@ -52,17 +51,10 @@ static unsigned most_threads; /* while requests waited */
 /* How many results were wrong. */
 typedef uint64_t run_fn(uint64_t n);
 
-static double cpu_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 static void part(int sign)
 {
 	spent += sign * perf_now();
-	spent_cpu += sign * cpu_now();
+	spent_cpu += sign * perf_cpu_now();
 }
 
 /* ---- pair ---- */
@@ -304,14 +296,14 @@ static void measure(const struct run *run, uint64_t ops, struct perf_region *reg
 {
 	uint64_t wrong = run->run(ops / 20 + 1);
 	spent = spent_cpu = 0;
-	double began = cpu_now();
+	double began = perf_cpu_now();
 	perf_begin(region);
 	wrong += run->run(ops);
 	perf_end(region);
 	if (spent > 0)
 		region->seconds = spent;
 	else
-		spent_cpu = cpu_now() - began;
+		spent_cpu = perf_cpu_now() - began;
 	if (wrong)
 		perf_fail("%s, %s: %llu wrong results", run->mode, run->impl, (unsigned long long)wrong);
 	if (most_threads == 0)

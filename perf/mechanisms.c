@@ -30,7 +30,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <vez/call.h>
 #include <vez/constraint.h>
@@ -406,13 +405,6 @@ static void run_waiting(struct perf_region *region, const char *impl, uint64_t n
 
 /* ---- the program ---- */
 
-static double cpu_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 static const struct impl {
 	const char *name;
 	run_fn *run;
@@ -447,9 +439,9 @@ static uint64_t run_get(struct perf_region *region, const char *impl, uint64_t n
 	pthread_t sleeper = perf_thread(sleep_through, &bed);
 	uint64_t wrong = run(n / 100 + 1);
 	perf_begin(region);
-	*spent = -cpu_now();
+	*spent = -perf_cpu_now();
 	wrong += run(n);
-	*spent += cpu_now();
+	*spent += perf_cpu_now();
 	perf_end(region);
 	sem_post(&bed);
 	pthread_join(sleeper, NULL);

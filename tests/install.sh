@@ -3,7 +3,7 @@
 # What is installed is enough to build on, in C and C++, shared and static; and uninstall leaves nothing behind.
 #
 # Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0; an uninstall that
-# forgets one.
+# forgets one; a launcher that looks for its object in PREFIX/lib whatever LIBDIR is.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -76,6 +76,19 @@ try_build() {
 
 try_build gcc c11 "$tmp/program.c"
 try_build g++ c++17 "$tmp/program.cc"
+
+# The tool finds its object from where it was installed, also where libraries have a folder of their own.
+version=$("$stage$prefix/bin/vez-wakes" --version)
+[ "$version" = "vez-wakes $(pkg-config --modversion vez)" ] || fail "vez-wakes has another version: $version"
+try_tool() {
+	"$stage$prefix/bin/vez-wakes" "$tmp/program" 2>"$tmp/report" >/dev/null || fail "vez-wakes: exit status"
+	grep -q "^vez-wakes: nothing to gain" "$tmp/report" || fail "vez-wakes: $(cat "$tmp/report")"
+}
+try_tool
+quiet_make LIBDIR=$prefix/lib/here install
+rm "$stage$prefix/lib/vez/libvez-wakes.so"
+try_tool
+quiet_make LIBDIR=$prefix/lib/here uninstall
 
 quiet_make uninstall
 left=$(find "$stage" ! -type d)

@@ -20,7 +20,7 @@
 
 static bool one_processor;
 
-_Noreturn void perf_fail(const char *format, ...)
+void perf_fail(const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -133,6 +133,13 @@ double perf_now(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+double perf_cpu_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 

@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The command line: --NAME=VALUE, each at most once. Unknown names end the program. */
 struct perf_option {
 	const char *name;
@@ -31,6 +35,10 @@ void perf_pin(const char *cpu);
 
 double perf_now(void);
 
+/* The processor time of all threads. On one processor it is what the wall clock tells, without what else the machine
+ * does. */
+double perf_cpu_now(void);
+
 /* Work that nothing shortens: so many steps, each after the one before it. */
 static inline uint64_t perf_compute(uint64_t value, unsigned steps)
 {
@@ -43,7 +51,7 @@ static inline uint64_t perf_compute(uint64_t value, unsigned steps)
 unsigned perf_steps_for(double ns);
 
 /* Prints the message and ends with status 1: what is measured is wrong. */
-_Noreturn void perf_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void perf_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 pthread_t perf_thread(void *(*body)(void *), void *arg);
 
@@ -74,5 +82,9 @@ void perf_print(const struct perf_result *result, const struct perf_region *regi
  * yields at once, since nothing can change before another thread has run; with more it looks a while before
  * it yields. */
 void perf_until(bool (*ready)(void *), void *arg);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
