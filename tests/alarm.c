@@ -367,7 +367,7 @@ Test(alarm, ALL_woken_only_for_what_comes_first)
 	EXPECT_EQ(vez_sem_destroy(&s), 0);
 }
 
-/* Seen to fail: make_thread that tells vez_once of success. */
+/* Seen to fail: clock_start that says that there is a thread though none was made. */
 Test(alarm, ALL_a_thread_that_cannot_be_made)
 {
 	EACH_KIND(kind) {

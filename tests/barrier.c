@@ -59,7 +59,7 @@ Test(barrier, ALL_the_last_party_lets_go)
 	check_let_go(barrier);
 }
 
-/* Seen to fail: a fire that leaves the request in the room. */
+/* Seen to fail: a fire that leaves the request in the queue. */
 Test(barrier, ALL_fire_ends_a_wait)
 {
 	check_fire_ends_a_wait(barrier);
@@ -107,7 +107,7 @@ Test(barrier, A10_let_go_and_then_cancelled_before_it_ran)
 	check_let_go_then_cancelled(barrier);
 }
 
-/* Seen to fail: a fire that leaves the request in the room. */
+/* Seen to fail: a fire that leaves the request in the queue. */
 Test(barrier, A10_cancelled_and_then_completed_before_it_ran)
 {
 	check_cancelled_then_let_go(barrier);
@@ -131,13 +131,13 @@ Test(barrier, E02_destroy_with_waiters_is_refused)
 	check_destroy_is_refused(barrier);
 }
 
-/* Seen to fail: await that enters the monitor once more after it was let go. */
+/* Seen to fail: await that enters the core once more after it was let go. */
 Test(barrier, E02_who_was_let_go_returns_without_the_object)
 {
 	check_returns_without_the_object(barrier);
 }
 
-/* Seen to fail: vez__leave_pending that reads cohort_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads shared_ after it has left. */
 Test(barrier, E02_the_object_may_go_before_the_wake_is_sent)
 {
 	check_gone_before_the_wake(barrier);
@@ -237,7 +237,7 @@ Test(barrier, BAR_34_the_index_tells_the_order_of_arrival)
 	}
 }
 
-/* Seen to fail: arrive that leaves out the cohort. */
+/* Seen to fail: barrier_rules that leave out the shared word. */
 Test(barrier, ALL_08_a_round_wakes_all_with_one_call)
 {
 	EACH_WAIT(v, ALL) {
@@ -350,7 +350,7 @@ Test(barrier, E01_a_party_that_sleeps_through_the_next_round)
 
 /* ---- broken ---- */
 
-/* Seen to fail: take_back that leaves broken_, the others, or arrived_ as they were. */
+/* Seen to fail: roll_back that leaves BROKEN, the others, or arrived_ as they were. */
 Test(barrier, BAR_10_BAR_16_BAR_17_BAR_19_who_gives_up_breaks_it)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -442,7 +442,7 @@ Test(barrier, BAR_25_a_fired_token_of_the_last_party)
 	}
 }
 
-/* Seen to fail: reset that leaves broken_ as it was, sets it, or leaves who waits. */
+/* Seen to fail: reset that leaves BROKEN as it was, sets it, or leaves who waits. */
 Test(barrier, BAR_11_BAR_13_reset)
 {
 	EACH_WAIT(v, ALL) {
@@ -691,7 +691,7 @@ Test(barrier, BAR_22_limits_and_resets_do_not_touch_a_decided_round)
 }
 
 /* The deadline of the first and the token of the second have ended their waits, but who is to take them out comes too
- * late: the round has been decided. Seen to fail: vez__keep that leaves out who is coming in; has_come and
+ * late: the round has been decided. Seen to fail: vez__keep that leaves out who is entering; take_result and
  * vez__end_fired that do not ask for KEPT. */
 Test(barrier, BAR_22_decided_while_they_were_coming_in)
 {
@@ -749,7 +749,7 @@ Test(barrier, BAR_22_decided_while_they_were_coming_in)
 	}
 }
 
-/* Seen to fail: end_round that settles whoever is queued; arrive that has newcomers sleep with the cohort. */
+/* Seen to fail: end_round that settles whoever is queued; decide that has newcomers share their word. */
 Test(barrier, ALL_who_comes_while_the_action_runs_belongs_to_the_next_round)
 {
 	EACH_WAIT(v, ALL) {
@@ -783,7 +783,7 @@ Test(barrier, ALL_who_comes_while_the_action_runs_belongs_to_the_next_round)
 	}
 }
 
-/* Seen to fail: complete_with_action that acts at once; end_round that lets acting_ go. */
+/* Seen to fail: complete_with_action that acts at once; end_round that lets ACTING go. */
 Test(barrier, ALL_two_actions_never_run_at_once)
 {
 	enum { ROUNDS = 3, MORE };
@@ -817,7 +817,7 @@ Test(barrier, ALL_two_actions_never_run_at_once)
 	}
 }
 
-/* Seen to fail: break_round that begins with the first in the room: it ends the decided round. */
+/* Seen to fail: break_round that begins with the first in the queue: it ends the decided round. */
 Test(barrier, ALL_what_breaks_the_next_round_leaves_the_decided_one)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -872,7 +872,7 @@ Test(barrier, ALL_an_action_that_fails_breaks_it)
 	}
 }
 
-/* Seen to fail: complete_with_action that asks acting_ after it has set it. */
+/* Seen to fail: complete_with_action that asks ACTING after it has set it. */
 Test(barrier, BAR_04_a_party_of_one)
 {
 	EACH_WAIT(v, ALL) {
@@ -917,7 +917,7 @@ static void wait_and_destroy(void *arg)
 	}
 }
 
-/* Seen to fail: vez__leave_pending that reads the monitor after it has left. */
+/* Seen to fail: vez__leave_pending that reads the core after it has left. */
 Test(barrier, E02_the_first_to_return_destroys_it)
 {
 	vez_barrier_t *b = guard_new(sizeof *b);
@@ -962,7 +962,7 @@ static void race(void *arg)
 		r->rc = vez_barrier_wait(r->barrier, NULL);
 }
 
-/* Seen to fail: take_back that does not break it; one that only lowers arrived_. */
+/* Seen to fail: roll_back that does not break it; one that only lowers arrived_. */
 Test(barrier, ALL_04_a_round_and_a_timeout_in_the_same_instant)
 {
 	int went = 0;

@@ -2,10 +2,10 @@
 /*
  * Delegated and guarded calls: who runs a body, when, in which order, and how often.
  *
- * Seen to fail, each against a library broken so: run_alone without its look at queued_ (order); first_ready that stops
+ * Seen to fail, each against a library broken so: run_alone without its look at length_ (order); first_ready that stops
  * at the first false guard (holds nobody back); serve without run_next (guards are looked at by who changes the state);
  * is_inside false (EDEADLK); a second run in run_and_settle (once); attempt that files (past deadline); hand_over that
- * says true without a poke (batch).
+ * says true and asks nobody (batch).
  */
 #include <errno.h>
 #include <string.h>
@@ -337,7 +337,7 @@ static void call_again(vez_monitor_t *of, vez_room_t *room, vez_request_t *r)
 	from_gave_up[1] = vez_monitor_call_when(of, NULL, no_body, NULL, VEZ_NOW, NULL);
 }
 
-/* The rule for who has given up is inside, too. Seen to fail (it hangs): give_up that does not say so. */
+/* The rule for who has given up is inside, too. Seen to fail (it hangs): gave_up that does not say so. */
 Test(call, from_the_rule_for_who_gave_up_is_refused)
 {
 	vez_monitor_t of = VEZ_MONITOR_INITIALIZER(call_again);
@@ -622,7 +622,7 @@ static void settle_member(void *member)
 }
 
 /* A body that need not wait tells the wait-for-any so, which knows when the call has returned, on the fast path, too.
- * Seen to fail: leave_fast that does not look at what is owed. */
+ * Seen to fail: leave_fast that does not look at what is pending. */
 Test(call, body_settles_a_member)
 {
 	vez_select_t any;
@@ -668,7 +668,7 @@ static void count_one(void *arg)
 }
 
 /* An attempt goes through several batches in one stay, and tells one caller only to come: each wake that is owed is
- * sent. Seen to fail: hand_over that tells another before the first was woken. */
+ * sent. Seen to fail: hand_over that asks another before the first was woken. */
 Test(call, attempt_through_several_batches)
 {
 	struct caller c[12];

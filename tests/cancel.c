@@ -477,7 +477,7 @@ Test(cancel, TOK_04_detached)
 	EXPECT_EQ(vez_cancel_destroy(&c), 0);
 }
 
-/* Fire ends every wait, then runs the hooks. Seen to fail: fire_and_exit with run_hooks first. */
+/* Fire ends every wait, then runs the hooks. Seen to fail: fire_and_leave with run_hooks first. */
 static struct note *ended_before;
 
 static void look_at_the_wait(void *arg)
@@ -924,6 +924,31 @@ Test(cancel, ALL_a_threads_own_token_goes_with_it)
 	EXPECT(!vez_cancel_fired(m.own));
 }
 
+static void file_with_own(void *arg)
+{
+	struct note *n = arg;
+	vez_request_set_limits(&n->r, VEZ_FOREVER, vez_cancel_self());
+	EXPECT_EQ(vez_sem_acquire_async(n->arg, 1, &n->r), EINPROGRESS);
+}
+
+/* Seen to fail: at_exit that leaves the requests on the list of a token that is gone. */
+Test(cancel, ALL_requests_that_outlive_the_token_of_their_thread)
+{
+	for (int round = 0; round < 20; round++) {
+		vez_sem_t s = make(round % 2 ? VEZ_BARGING : 0);
+		struct thread t;
+		struct note n = { .item = 0 };
+		note_init(&n);
+		n.arg = &s;
+		thread_start(&t, file_with_own, &n);
+		thread_join(&t);
+		EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
+		EXPECT_EQ(n.result, ECANCELED);
+		EXPECT_EQ(vez_sem_release(&s, 1), 0);
+		EXPECT_QUIET(&s, 1);
+	}
+}
+
 static void count_run(void *arg)
 {
 	ADD((int *)arg, 1);
@@ -972,7 +997,7 @@ Test(cancel, ALL_a_moment_without_a_thread_is_refused)
 	EXPECT_EQ(vez_cancel_destroy(&other), 0);
 }
 
-/* No assertion may be made in the child. Seen to fail: in_child that leaves the agenda of the tokens. */
+/* No assertion may be made in the child. Seen to fail: cancel_forget that leaves the agenda of the tokens. */
 Test(cancel, ALL_10_a_moment_is_forgotten_in_a_child)
 {
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, own = VEZ_CANCEL_INITIALIZER;
@@ -1140,7 +1165,7 @@ Test(cancel, ALL_a_signal_restarts_what_it_interrupts)
 	EXPECT_EQ(vez_cancel_destroy(&c), 0);
 }
 
-/* No assertion may be made in the child. Seen to fail: in_child that leaves the handlers. */
+/* No assertion may be made in the child. Seen to fail: signals_forget that leaves the handlers. */
 Test(cancel, ALL_10_a_child_has_the_handler_from_before)
 {
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, own = VEZ_CANCEL_INITIALIZER;

@@ -388,7 +388,7 @@ static void release_and_stop(void *arg)
 }
 
 /* Who releases is stopped before it wakes the consumer, which wakes by itself, and takes everything away. Seen to fail:
- * tell that looks at the request when it has joined its list; completions_add that looks at the list then. */
+ * tell that looks at the request when it has joined its list; join_list that looks at the list then. */
 Test(completions, A06_the_list_may_go_before_the_wake)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {

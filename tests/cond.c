@@ -417,7 +417,7 @@ Test(cond, CON_13_ALL_05_who_names_no_token_keeps_waiting)
 	}
 }
 
-/* Seen to fail: fire that marks the word and does not wake; a cancelled request that stays in the room. */
+/* Seen to fail: fire that marks the word and does not wake; a cancelled request that stays in the queue. */
 Test(cond, CON_14_cancelled_with_the_mutex)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
@@ -652,7 +652,7 @@ Test(cond, B03_CON_22_notified_and_then_cancelled_before_it_ran)
 	}
 }
 
-/* Seen to fail: a fire that leaves the request in the room. */
+/* Seen to fail: a fire that leaves the request in the queue. */
 Test(cond, B03_CON_22_cancelled_and_then_a_signal_before_it_ran)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
@@ -779,7 +779,8 @@ Test(cond, B03_fired_notified_and_collected)
 	}
 }
 
-/* Notified, and now queued for the mutex: limits apply no more. Seen to fail: a moved request that is not DEAF. */
+/* Notified, and now queued for the mutex: limits apply no more. Seen to fail: a moved request that is not
+ * UNCANCELLABLE. */
 Test(cond, B04_taking_the_mutex_back_ignores_limits)
 {
 	EACH_VARIANT(v, ALL) {
@@ -1012,7 +1013,7 @@ Test(cond, B11_destroy_with_waiters_is_refused)
 	}
 }
 
-/* Seen to fail: a wait that enters the condition's monitor after it was moved. */
+/* Seen to fail: a wait that enters the condition's core after it was moved. */
 Test(cond, A06_a_notified_waiter_does_without_the_condition)
 {
 	EACH_VARIANT(v, ALL) {
@@ -1376,7 +1377,7 @@ static void count_call(vez_request_t *r, int result, void *arg)
 }
 
 /* A thread that has waited, or notified, still completes what it settles. Seen to fail: a condition that leaves its
- * monitor as users leave theirs. */
+ * core as users leave their monitors. */
 Test(cond, CON_23_requests_complete_after_a_wait)
 {
 	vez_mutex_t m = make_mutex(0);

@@ -405,7 +405,7 @@ static void join_all(struct caller *c, int count)
 }
 
 /* One that must wait holds back all that come later, of any operation.
- * Seen to fail: run_at_once that does not look at the room. */
+ * Seen to fail: run_at_once that does not look at the queue. */
 Test(constraint, serial_takes_calls_strictly_in_order)
 {
 	bool opened = false;
@@ -897,7 +897,7 @@ Test(constraint, asynchronous_limits)
 }
 
 /* A member of a wait-for-any runs only if it wins.
- * Seen to fail: serve without claim; queue that does not serve a member. */
+ * Seen to fail: serve that runs what has lost; queue that does not serve a member. */
 Test(constraint, in_a_wait_for_any)
 {
 	vez_select_t any;
@@ -972,7 +972,7 @@ Test(constraint, functions_are_called_afterwards)
 }
 
 /* Calls that one lets go complete in the order in which they ran, across objects.
- * Seen to fail: what a monitor owes put before what is owed already. */
+ * Seen to fail: what is pending in a core put before what was pending already. */
 Test(constraint, complete_in_the_order_in_which_they_ran)
 {
 	bool opened = false;
@@ -1018,7 +1018,7 @@ static void end_others_body(void *self, void *arg)
 static const vez_operation_t end_others = { "end others", end_others_body };
 
 /* Also of calls that wait on the same object, or a related one; whoever runs it.
- * Seen to fail: serve_oldest that runs it with the monitors held. */
+ * Seen to fail: serve_oldest that runs it with the cores held. */
 Test(constraint, bodies_fire_tokens_and_cancel_requests)
 {
 	for (int turn = 0; turn < 4; turn++) {
@@ -1252,6 +1252,46 @@ Test(constraint, synchronizer_takes_its_rules_with_it)
 	shops[1].stock = 1;
 	EXPECT_EQ(vez_constraint_remove(&own), 0);
 	EXPECT_EQ(caller_join(&held), 0);
+	close_shops();
+}
+
+static struct gate in_body;
+
+static void stop_in_body(void *self, void *arg)
+{
+	sell_body(self, arg);
+	gate_pass(&in_body);
+}
+
+static const vez_operation_t stop = { "stop", stop_in_body };
+
+static void take_down(void *synchronizer)
+{
+	EXPECT_EQ(vez_synchronizer_destroy(synchronizer), 0);
+}
+
+/* A body that runs because relations are taken down does not keep others from relating their objects. Seen to fail: destroy
+ * that serves while it is relating. */
+Test(constraint, relating_waits_for_no_body)
+{
+	vez_synchronizer_t s, other;
+	vez_constraint_t c;
+	struct thread t;
+	vez_object_t *const others[] = { &shops[2].object, &shops[3].object };
+	struct caller buyer = caller(&shops[0], &stop, 1);
+	open_shops(0);
+	gate_init(&in_body);
+	EXPECT_EQ(vez_synchronizer_init(&s, pair, 2), 0);
+	EXPECT_EQ(vez_synchronizer_constraint_add(&s, pair[0], &stop, never, NULL, &c), 0);
+	caller_start(&buyer);
+	thread_start(&t, take_down, &s);
+	gate_await(&in_body, 1);
+	EXPECT_EQ(vez_synchronizer_init(&other, others, 2), 0);
+	EXPECT_EQ(vez_synchronizer_destroy(&other), 0);
+	gate_open(&in_body);
+	thread_join(&t);
+	EXPECT_EQ(caller_join(&buyer), 0);
+	EXPECT_LOG(1);
 	close_shops();
 }
 
@@ -1662,7 +1702,7 @@ Test(constraint, many_relate_at_once)
 
 /* ---- the end of an object ---- */
 
-/* Seen to fail: destroy that does not look at the room; at the relations. */
+/* Seen to fail: destroy that does not look at the queue; at the relations. */
 Test(constraint, destroy_is_refused_while_it_is_used)
 {
 	vez_synchronizer_t s;
@@ -1743,7 +1783,7 @@ static int take_rule_off(void *object)
 }
 
 /* Who has been let go may destroy it, though the one that let it go has still to return.
- * Seen to fail: leave that touches it when it has paid, or pays before it leaves. */
+ * Seen to fail: leave that touches it when it has published, or publishes before it leaves. */
 Test(constraint, destroyed_by_who_was_let_go)
 {
 	struct waitable serial = *serial_stand;
@@ -1791,7 +1831,7 @@ static void fire_it(void *arg)
 }
 
 /* Its deadline passes while its token is fired: whichever it was, who gave up destroys it, though who fired has still
- * to return. Seen to fail: a fire that touches the monitor after it has left. */
+ * to return. Seen to fail: a fire that touches the core after it has left. */
 Test(constraint, destroyed_by_who_gave_up)
 {
 	struct stand *stand = guard_new(sizeof *stand);

@@ -462,7 +462,7 @@ static int destroy_once(void *o)
 
 static size_t once_waiters(const void *o)
 {
-	return ((const vez_once_t *)o)->core_.length_;
+	return __atomic_load_n(&((const vez_once_t *)o)->core_.length_, __ATOMIC_RELAXED);
 }
 
 /* A user's own: an event in a monitor. */

@@ -584,3 +584,42 @@ static void counted_2(void)
  * is woken all the same. */
 X_SCENARIO(call_rule_batch, .setup = make_rule, .thread = { call_when_told, call_both_ways, cancel_in_room },
 	   .check = counted_2);
+
+/* What it completes is called when the monitor has been left, in order. */
+static void in_turn(vez_request_t *done, int result, void *arg)
+{
+	(void)done;
+	x_assert(result == 0 && (int)++calls == *(int *)arg);
+}
+
+static void make_two_queued(void)
+{
+	static int numbers[] = { 1, 2 };
+	make_any();
+	for (int i = 0; i < 2; i++) {
+		vez_request_init(&each[i], in_turn, &numbers[i]);
+		x_assert(vez_sem_acquire_async(&s, 1, &each[i]) == EINPROGRESS);
+	}
+}
+
+static void release_two(void *arg)
+{
+	(void)arg;
+	x_assert(vez_sem_release(&s, 1) == 0);
+	x_assert(vez_sem_release(&s, 1) == 0);
+	x_assert(calls == 0);
+}
+
+static void call_release_two(void)
+{
+	x_assert(vez_monitor_call(&m, release_two, NULL) == 0);
+}
+
+static void called_twice(void)
+{
+	x_assert(calls == 2);
+	left();
+}
+
+X_SCENARIO(call_body_completes, .setup = make_two_queued, .thread = { call_release_two, call_increment },
+	   .check = called_twice);

@@ -562,6 +562,49 @@ static void make_never(void)
 X_SCENARIO(synchronizer_goes, .setup = make_never, .thread = { take_a, part_s }, .check = one_short);
 X_SCENARIO(synchronizer_goes_put, .setup = make_never, .thread = { take_a, part_s, put_b }, .check = one_short);
 
+/* A call that comes when it has gone runs behind the one that waited for it. */
+static void take_second(void *self, void *arg)
+{
+	x_assert(*(int *)self == -1);
+	take(self, arg);
+}
+
+static const vez_operation_t second_op = { "take second", take_second };
+
+static void make_never_filed(void)
+{
+	make();
+	x_assert(vez_synchronizer_init(&s, ab, 2) == 0);
+	x_assert(vez_synchronizer_constraint_add(&s, &o[A], NULL, never, NULL, &rule[0]) == 0);
+	vez_request_init(&r, NULL, NULL);
+	x_assert(vez_object_call_async(&o[A], &take_op, NULL, &r) == EINPROGRESS);
+}
+
+static void take_behind(void)
+{
+	x_assert(vez_object_call(&o[A], &second_op, NULL) == 0);
+}
+
+X_SCENARIO(synchronizer_goes_in_order, .setup = make_never_filed, .thread = { take_behind, part_s },
+	   .check = two_short);
+
+/* An object that it related may go as soon as destroy says so, though who lets it go has not returned. */
+static void try_destroy_a(void)
+{
+	rc[0] = vez_object_destroy(&o[A]);
+	x_assert(rc[0] == 0 || rc[0] == EBUSY);
+	if (rc[0] == 0)
+		x_dead(&o[A], sizeof o[A]);
+}
+
+static void rest_gone(void)
+{
+	for (int i = rc[0] == 0 ? B : A; i < OBJECTS; i++)
+		x_assert(vez_object_destroy(&o[i]) == 0);
+}
+
+X_SCENARIO(synchronizer_goes_destroy, .setup = make_related, .thread = { try_destroy_a, part_s }, .check = rest_gone);
+
 /* Somebody else's call on B runs the one that waits on A. When that returns, A may go with all that relates it, though
  * the other has not left yet. */
 static void take_and_go(void)

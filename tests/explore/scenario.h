@@ -66,7 +66,7 @@ void x_alive(void *object, size_t size);
 /* A deadline that may pass at any moment. */
 vez_deadline_t x_soon(void);
 
-/* A thread of a scenario that is the library's alarm clock (src/sync/alarm.h); its set-up calls x_make_alarm. It need
+/* A thread of a scenario that is the library's alarm clock (src/engine/alarm.h); its set-up calls x_make_alarm. It need
  * not end. On real threads the library has made its own. */
 void x_make_alarm(void);
 void x_alarm(void);

@@ -24,6 +24,7 @@ static struct {
 	void (*before_wait)(uint32_t *word);
 	void (*before_wake)(uint32_t *word);
 	void (*before_now)(void);
+	void (*before_thread)(void);
 	unsigned drops;
 	int64_t clock;
 	int cpus;
@@ -87,6 +88,11 @@ void inject_before_wake(void (*hook)(uint32_t *word))
 void inject_before_now(void (*hook)(void))
 {
 	STORE(&now.before_now, hook);
+}
+
+void inject_before_thread(void (*hook)(void))
+{
+	STORE(&now.before_thread, hook);
 }
 
 void inject_drop_wakes(unsigned count)
@@ -204,6 +210,9 @@ static void *run_librarys(void *arg)
 
 int __wrap_vez__sys_thread(pthread_t *thread, void *(*run)(void *))
 {
+	void (*hook)(void) = LOAD(&now.before_thread);
 	librarys_run = run;
+	if (hook)
+		hook();
 	return LOAD(&now.no_thread) ? EAGAIN : __real_vez__sys_thread(thread, run_librarys);
 }

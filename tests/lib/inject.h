@@ -49,6 +49,9 @@ void inject_clock(int64_t now);
 /* How many processors the library may run on; 0: as it is. */
 void inject_cpus(int cpus);
 
+/* Called when the library is about to make a thread; NULL: nothing. */
+void inject_before_thread(void (*hook)(void));
+
 /* The library cannot make a thread. */
 void inject_no_thread(bool none);
 

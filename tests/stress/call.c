@@ -554,7 +554,7 @@ static bool life_wait(void *obj, const struct test *t)
 static size_t life_waiters(const void *obj)
 {
 	const struct gate *g = obj;
-	return g->m.core_.length_;
+	return __atomic_load_n(&g->m.core_.length_, __ATOMIC_RELAXED);
 }
 
 static void life_let_go(void *obj, const struct test *t)

@@ -86,7 +86,7 @@ static struct {
 
 static size_t life_waiters(const void *obj)
 {
-	return ((const vez_once_t *)obj)->core_.length_;
+	return __atomic_load_n(&((const vez_once_t *)obj)->core_.length_, __ATOMIC_RELAXED);
 }
 
 static int run_first(void *arg)

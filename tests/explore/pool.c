@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Scenarios of the pool (src/futex/pool.h) and of the shared words that are taken from one: a place is one owner's, and
+ * a word comes back when the last has gone. Seen to fail with the faults mutants/pool-* and mutants/shared-*. */
+#include "src/futex/pool.h"
+
+#include <errno.h>
+
+#include "scenario.h"
+#include "src/futex/shared.h"
+#include "vez/event.h"
+#include "vez/latch.h"
+
+/* ---- a place is one owner's ---- */
+
+static uint32_t links[3];
+static struct vez__pool pool;
+static int owners[3]; /* plain: each is its owner's, and ordered with the one before */
+
+/* Places that were given back are linked; those that were never taken are counted. */
+static void make_unused(void)
+{
+	pool = (struct vez__pool)VEZ__POOL(links);
+	links[1] = links[2] = 0;
+	owners[1] = owners[2] = 0;
+	X_NAME(pool);
+	X_NAME(links);
+	X_NAME(owners);
+}
+
+static void make_linked(void)
+{
+	make_unused();
+	uint32_t first = vez__pool_take(&pool), second = vez__pool_take(&pool);
+	vez__pool_give(&pool, first);
+	vez__pool_give(&pool, second);
+}
+
+static uint32_t take(void)
+{
+	uint32_t place = vez__pool_take(&pool);
+	x_assert(place <= 2);
+	if (place != 0)
+		x_assert(owners[place]++ == 0);
+	return place;
+}
+
+static void give(uint32_t place)
+{
+	if (place == 0)
+		return;
+	x_assert(--owners[place] == 0);
+	vez__pool_give(&pool, place);
+}
+
+static void take_two(void)
+{
+	uint32_t first = take(), second = take();
+	give(second);
+	give(first);
+}
+
+/* The first one is given back while the second is kept: it is free again, and what comes behind it is not. */
+static void take_two_give_first(void)
+{
+	uint32_t first = take(), second = take();
+	give(first);
+	give(second);
+}
+
+static void take_and_give(void)
+{
+	give(take());
+}
+
+static void all_are_back(void)
+{
+	uint32_t first = take(), second = take();
+	x_assert(first != 0 && second != 0 && first != second && take() == 0);
+}
+
+X_SCENARIO(pool_unused, .setup = make_unused, .thread = { take_two, take_two_give_first }, .check = all_are_back);
+X_SCENARIO(pool_linked, .setup = make_linked, .thread = { take_two, take_two_give_first }, .check = all_are_back);
+X_SCENARIO(pool_three, .setup = make_linked, .thread = { take_and_give, take_and_give, take_two_give_first },
+	   .check = all_are_back);
+
+/* ---- a shared word comes back, once ---- */
+
+static vez_latch_t l;
+static vez_event_t e;
+static uint16_t free_word;
+
+static uint16_t take_word(void)
+{
+	uint16_t word = vez__shared_take();
+	x_assert(word != 0);
+	vez__shared_join(vez__shared_at(word));
+	return word;
+}
+
+static void give_word(uint16_t word)
+{
+	x_assert(vez__shared_leave(vez__shared_at(word), 1));
+}
+
+/* The word that is taken next is the one that was given back last. */
+static void make_word(void)
+{
+	free_word = take_word();
+	give_word(free_word);
+	X_NAME(l);
+	X_NAME(e);
+	x_assert(vez_latch_init(&l, 1) == 0);
+	x_assert(vez_event_init(&e, 0) == 0);
+}
+
+static void wait_limited(void)
+{
+	int rc = vez_latch_wait_until(&l, x_soon(), NULL);
+	x_assert(rc == 0 || rc == ETIMEDOUT);
+}
+
+static void wait_open(void)
+{
+	x_assert(vez_latch_wait(&l) == 0);
+}
+
+static void open_latch(void)
+{
+	x_assert(vez_latch_count_down(&l, 1) == 0);
+}
+
+static void word_is_back(void)
+{
+	uint16_t first = take_word(), second = take_word();
+	x_assert(first == free_word && second != free_word);
+	give_word(second);
+	give_word(first);
+}
+
+X_SCENARIO(shared_given_back, .setup = make_word, .thread = { wait_limited, wait_limited }, .check = word_is_back);
+X_SCENARIO(shared_given_back_open, .setup = make_word, .thread = { wait_limited, wait_open, open_latch },
+	   .check = word_is_back);
+
+/* Those who come when others have been let go, but not yet been published, sleep on another word. */
+static void wait_set(void)
+{
+	x_assert(vez_event_wait(&e) == 0);
+}
+
+static void wait_event_limited(void)
+{
+	int rc = vez_event_wait_until(&e, x_soon(), NULL);
+	x_assert(rc == 0 || rc == ETIMEDOUT);
+}
+
+static void pulse(void)
+{
+	x_await(vez_event_waiters(&e) > 0);
+	x_assert(vez_event_set(&e) == 0);
+	x_assert(vez_event_reset(&e) == 0);
+	wait_event_limited();
+	x_assert(vez_event_set(&e) == 0);
+}
+
+static void no_word_is_back_twice(void)
+{
+	uint16_t first = take_word(), second = take_word(), third = take_word();
+	x_assert(first != second && second != third && first != third);
+	give_word(third);
+	give_word(second);
+	give_word(first);
+}
+
+X_SCENARIO(shared_parted, .setup = make_word, .thread = { wait_set, pulse }, .check = no_word_is_back_twice,
+	   .preemptions = 2);
