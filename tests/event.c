@@ -82,7 +82,7 @@ Test(event, ALL_set_lets_a_wait_go)
 		check_let_go(on);
 }
 
-/* Seen to fail: take_back that leaves the count as it was. */
+/* Seen to fail: roll_back that leaves the count as it was. */
 Test(event, ALL_fire_ends_a_wait)
 {
 	EACH_KIND(on)
@@ -134,7 +134,7 @@ Test(event, H03_ALL_02_deadlines_too_far_to_count)
 		check_far_deadlines(on);
 }
 
-/* Seen to fail: take_back that leaves the count as it was; a wait that ends when it is woken for nothing. */
+/* Seen to fail: roll_back that leaves the count as it was; a wait that ends when it is woken for nothing. */
 Test(event, ALL_timed_out_not_before_the_deadline)
 {
 	EACH_KIND(on)
@@ -190,7 +190,7 @@ Test(event, A06_who_was_let_go_returns_without_the_object)
 		check_returns_without_the_object(on);
 }
 
-/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads word_ after it has left. */
 Test(event, A06_the_object_may_go_before_the_wake_is_sent)
 {
 	EACH_KIND(on)
@@ -299,7 +299,7 @@ static void start_all(struct waiter *w, const struct waitable *on, vez_event_t *
 	}
 }
 
-/* Seen to fail: file that leaves out the cohort (a system call for each). */
+/* Seen to fail: vez__prepare that leaves out share (a system call for each). */
 Test(event, ALL_set_then_reset_lets_all_through_who_were_queued)
 {
 	EACH_WAIT(v, ALL) {
@@ -474,7 +474,7 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 	}
 }
 
-/* Seen to fail: take_back that takes the count of another: the second then never goes. */
+/* Seen to fail: roll_back that takes the count of another: the second then never goes. */
 Test(event, F02_who_gives_up_takes_no_set_along)
 {
 	EACH_WAIT(v, WITH_TOKEN) {

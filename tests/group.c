@@ -222,7 +222,7 @@ Test(group, ALL_02_H03_far_deadlines)
 	check_far_deadlines(&one);
 }
 
-/* Seen to fail: as ALL_02; a deadline that is taken for a distance; take_back that leaves WAITING set. */
+/* Seen to fail: as ALL_02; a deadline that is taken for a distance; roll_back that leaves WAITING set. */
 Test(group, ALL_timed_out)
 {
 	check_timed_out(&one);
@@ -270,7 +270,7 @@ Test(group, A06_returns_without_the_object)
 	check_returns_without_the_object(&one);
 }
 
-/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads word_ after it has left. */
 Test(group, A06_gone_before_the_wake)
 {
 	check_gone_before_the_wake(&one);
@@ -282,7 +282,7 @@ Test(group, A06_destroyed_by_who_was_let_go)
 	check_destroyed_by_who_was_let_go(&one, 4000);
 }
 
-/* Seen to fail: destroy that does not wait for pins_. */
+/* Seen to fail: destroy that does not wait for coming_. */
 Test(group, ALL_destroy_waits_for_who_comes_in)
 {
 	check_destroy_waits_for_who_comes_in(&one_served);
@@ -531,7 +531,7 @@ static void end_wait(struct member *m, bool by_deadline)
 	EXPECT_EQ(member_join(m), by_deadline ? ETIMEDOUT : ECANCELED);
 }
 
-/* Seen to fail: leave without serving (ops without serve): those behind stay. */
+/* Seen to fail: leave without serving (rules without serve): those behind stay. */
 Test(group, A01_C03_who_was_held_back_enters_when_the_other_gives_up)
 {
 	for (int by_deadline = 0; by_deadline < 2; by_deadline++) {
@@ -579,7 +579,7 @@ Test(group, A01_only_those_before_the_next_group_enter)
 	}
 }
 
-/* Seen to fail: take_back that leaves WAITING set when the last waiter has gone. */
+/* Seen to fail: roll_back that leaves WAITING set when the last waiter has gone. */
 Test(group, A01_when_the_last_waiter_has_gone_newcomers_enter_at_once)
 {
 	EACH_FORM(v, WITH_TOKEN) {
@@ -597,7 +597,7 @@ Test(group, A01_when_the_last_waiter_has_gone_newcomers_enter_at_once)
 /* ---- a busy monitor ---- */
 
 /* The last member leaves while somebody is inside the monitor: it is decided then who is next, though nobody has been
- * let in. Seen to fail: serve that is not called by who leaves last (ops without serve). */
+ * let in. Seen to fail: serve that is not called by who leaves last (rules without serve). */
 Test(group, ALL_what_is_decided_while_the_monitor_is_busy)
 {
 	EACH_FORM(v, ALL) {

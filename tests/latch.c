@@ -155,7 +155,7 @@ Test(latch, LAT_16_A06_who_was_let_go_returns_without_the_object)
 	check_returns_without_the_object(latch);
 }
 
-/* Seen to fail: vez__leave_pending that reads cohort_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads word_ after it has left. */
 Test(latch, LAT_16_A06_the_object_may_go_before_the_wake_is_sent)
 {
 	check_gone_before_the_wake(latch);
@@ -272,7 +272,7 @@ Test(latch, LAT_11_mixed_waiters_some_cancelled)
 	}
 }
 
-/* Seen to fail: file that leaves out the cohort (a system call for each). */
+/* Seen to fail: vez__prepare that leaves out share (a system call for each). */
 Test(latch, LAT_17_opening_wakes_all_with_one_call)
 {
 	EACH_WAIT(v, BY_THREAD) {
@@ -294,7 +294,7 @@ Test(latch, LAT_17_opening_wakes_all_with_one_call)
 	}
 }
 
-/* Seen to fail: take_back that leaves AWAITED when the last gives up. */
+/* Seen to fail: roll_back that leaves AWAITED when the last gives up. */
 Test(latch, ALL_nobody_waits_any_more)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -314,7 +314,7 @@ Test(latch, ALL_nobody_waits_any_more)
 	}
 }
 
-/* Seen to fail: take_back that does not look at the count. */
+/* Seen to fail: roll_back that does not look at the count. */
 Test(latch, C04_opened_between_its_deadline_and_its_leaving)
 {
 	EACH_WAIT(v, WITH_DEADLINE) {

@@ -276,7 +276,7 @@ Test(monitor, ALL_any_request_may_be_settled)
 	}
 }
 
-/* Seen to fail: place_before that compares with >=. */
+/* Seen to fail: last_not_after that compares with >=. */
 Test(monitor, ALL_rooms_are_ordered_by_key_then_by_arrival)
 {
 	static const int64_t keys[] = { 0, 7, -7, 0, INT64_MAX, INT64_MIN, 7, -7 };
@@ -625,7 +625,7 @@ static void use(void *arg)
 	}
 }
 
-/* Seen to fail: settle_own that does not shorten the room; as A01 (by hanging). */
+/* Seen to fail: leave_queue that does not shorten the room; as A01 (by hanging). */
 Test(monitor, ALL_04_permits_are_conserved)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {

@@ -425,7 +425,7 @@ Test(mutex, LCK_20_ALL_05_who_names_no_token_keeps_waiting)
 
 /* ---- the queue ---- */
 
-/* Seen to fail: take_for that clears QUEUED though others are left; take_back that forgets to. */
+/* Seen to fail: take_for that clears QUEUED though others are left; roll_back that forgets to. */
 Test(mutex, LCK_11_the_queue_as_seen_from_outside)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
@@ -576,7 +576,7 @@ Test(mutex, ALL_08_an_unlock_wakes_the_head_and_nobody_else)
 
 /* ---- barging, and its bound ---- */
 
-/* Seen to fail: an unlock that hands over at once; came that leaves POKED. */
+/* Seen to fail: an unlock that hands over at once; vez__barging_entered that leaves ASKED. */
 Test(mutex, D01_who_overtakes_does_not_lose_the_one_who_was_told)
 {
 	EACH_VARIANT(v, ALL) {
@@ -667,7 +667,7 @@ Test(mutex, ALL_the_first_is_passed_over_for_a_millisecond)
 	}
 }
 
-/* The one to whom it is to be handed gives up: the next is not owed it. Seen to fail: take_back that leaves HANDOFF. */
+/* The one to whom it is to be handed gives up: the next is not owed it. Seen to fail: roll_back that leaves HANDOFF. */
 Test(mutex, ALL_a_head_that_gives_up_takes_its_claim_along)
 {
 	EACH_VARIANT(v, WITH_TOKEN) {
@@ -932,7 +932,7 @@ Test(mutex, A10_B03_let_in_and_then_cancelled_before_it_ran)
 	}
 }
 
-/* Seen to fail: a fire that leaves the request to its thread; an unlock that pokes whom a fire has claimed, and
+/* Seen to fail: a fire that leaves the request to its thread; an unlock that asks whom a fire has claimed, and
  * no other. */
 Test(mutex, A10_cancelled_and_then_unlocked_before_it_ran)
 {
@@ -976,7 +976,7 @@ Test(mutex, C04_let_in_after_its_deadline_passed_but_before_it_ran)
 }
 
 /* Its deadline has passed, it is on its way in, and whoever is inside lets it have the mutex. Seen to fail:
- * come_in that gives up without asking whether it was settled. */
+ * take_result that gives up without asking whether it was settled. */
 Test(mutex, C04_let_in_between_its_deadline_and_its_leaving)
 {
 	EACH_VARIANT(v, WITH_DEADLINE) {
@@ -1405,7 +1405,7 @@ static long count_all(vez_mutex_t *m, unsigned kind, const enum form *forms, uns
 	return had;
 }
 
-/* Seen to fail: a lock that loads and stores instead of exchanging; came that leaves POKED. */
+/* Seen to fail: a lock that loads and stores instead of exchanging; vez__barging_entered that leaves ASKED. */
 Test(mutex, LCK_25_all_but_two_are_cancelled)
 {
 	static const enum form forms[] = { TOKEN_FAR, UNTIMED, TOKEN_FAR, TOKEN, TOKEN_FAR, TOKEN_FAR };
@@ -1429,7 +1429,7 @@ Test(mutex, LCK_26_D01_timeouts_over_and_over)
 	}
 }
 
-/* Seen to fail: came that leaves POKED; take_for that clears QUEUED though others are left. */
+/* Seen to fail: vez__barging_entered that leaves ASKED; take_for that clears QUEUED though others are left. */
 Test(mutex, D01_nobody_is_left_behind)
 {
 	static const enum form forms[] = { UNTIMED, UNTIMED, TOKEN };

@@ -179,7 +179,7 @@ Test(once, ALL_a_function_may_use_another_once)
 
 /* ---- others wait ---- */
 
-/* Seen to fail: finish that settles the first only; a claim that does not wait. */
+/* Seen to fail: finish that settles the first only; a take that does not wait. */
 Test(once, ALL_others_wait_for_the_first)
 {
 	enum { N = 4 };
@@ -326,7 +326,7 @@ static void run_and_stop(void *arg)
 	run(arg);
 }
 
-/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads word_ after it has left. */
 Test(once, A06_gone_before_the_wake)
 {
 	EACH_FAULT(v) {

@@ -275,7 +275,7 @@ static const struct waitable ways[] = {
 
 #define EACH_WAY(way) for (const struct waitable *way = ways; way < ways + 4; way++)
 
-/* Seen to fail: put_inside that stores the item although a taker waits. */
+/* Seen to fail: put that stores the item although a taker waits. */
 Test(queue, HND_02_QUE_10_a_wait_and_its_partner)
 {
 	EACH_WAY(way)
@@ -366,7 +366,7 @@ Test(queue, A06_returns_without_the_object)
 		check_returns_without_the_object(way);
 }
 
-/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads word_ after it has left. */
 Test(queue, A06_gone_before_the_wake)
 {
 	EACH_WAY(way)
@@ -380,7 +380,7 @@ Test(queue, A06_destroyed_by_who_was_let_go)
 		check_destroyed_by_who_was_let_go(way, 1000);
 }
 
-/* Seen to fail: destroy that does not wait for pins_. */
+/* Seen to fail: destroy that does not wait for coming_. */
 Test(queue, ALL_destroy_waits_for_who_comes_in)
 {
 	EACH_WAY(way)
@@ -493,7 +493,7 @@ Test(queue, QUE_07_items_of_every_size)
 	}
 }
 
-/* Seen to fail: put_inside that overwrites the oldest; take_inside that copies before it looks. */
+/* Seen to fail: put that overwrites the oldest; take that copies before it looks. */
 Test(queue, QUE_05_QUE_14_HND_01_try_changes_nothing_when_refused)
 {
 	for (size_t capacity = 0; capacity <= 3; capacity++) {
@@ -721,7 +721,7 @@ Test(queue, ALL_08_a_hand_over_wakes_that_one_alone)
 	}
 }
 
-/* Seen to fail: put_inside that moves a waiting item in only where the queue is empty. */
+/* Seen to fail: put that moves a waiting item in only where the queue is empty. */
 Test(queue, QUE_28_drain_with_a_blocked_put)
 {
 	EACH_FORM(v, ALL) {
@@ -861,7 +861,7 @@ Test(queue, QUE_11_QUE_37_who_was_cancelled_puts_and_takes_nothing)
 
 /* ---- close ---- */
 
-/* Seen to fail: close that lets the items of waiting putters in; take_inside that asks CLOSED first; close that settles
+/* Seen to fail: close that lets the items of waiting putters in; take that asks CLOSED first; close that settles
  * the first only. */
 Test(queue, QUE_38_close_with_waiting_putters)
 {
@@ -951,7 +951,7 @@ static void put_and_poll(void *arg)
 	}
 }
 
-/* Seen to fail: put_inside that counts the item before it stores it, outside the monitor. */
+/* Seen to fail: put that counts the item before it stores it, outside the monitor. */
 Test(queue, QUE_31_what_was_put_is_seen_by_the_next_poll)
 {
 	enum { N = 4, ITEMS = 3000 };
@@ -998,7 +998,7 @@ static void take_with_limits(void *arg)
 	}
 }
 
-/* Seen to fail: wait_for that queues the item once more after a timeout; give-up that says ETIMEDOUT for a
+/* Seen to fail: until that queues the item once more after a timeout; give-up that says ETIMEDOUT for a
  * settled put. */
 Test(queue, QUE_32_ALL_04_nothing_is_lost_or_doubled)
 {

@@ -155,7 +155,7 @@ Test(request, ALL_granted_at_once)
 	}
 }
 
-/* Seen to fail: call that calls twice; leave_room that leaves the request in its monitor's count. */
+/* Seen to fail: call that calls twice; leave_queue that leaves the request in its monitor's count. */
 Test(request, ALL_granted_later_calls_a_function)
 {
 	EACH_ASYNC(kind) {
@@ -324,7 +324,7 @@ Test(request, ALL_one_queue_with_threads)
 	}
 }
 
-/* Seen to fail: place_before that ignores the key of an asynchronous request. */
+/* Seen to fail: last_not_after that ignores the key of an asynchronous request. */
 Test(request, ALL_keys_order)
 {
 	enum { REQUESTS = 6 };
@@ -355,7 +355,7 @@ Test(request, ALL_keys_order)
 
 /* ---- limits ---- */
 
-/* Seen to fail: is_late that takes what is not positive for never. */
+/* Seen to fail: vez__is_late that takes what is not positive for never. */
 Test(request, H02_deadline_past_on_entry)
 {
 	int64_t now = real_now();
@@ -529,7 +529,7 @@ Test(request, H03_far_deadlines)
 
 /* ---- cancelled ---- */
 
-/* Seen to fail: leave_room that leaves the request in its monitor's count; withdraw that takes nothing back. */
+/* Seen to fail: leave_queue that leaves the request in its monitor's count; withdraw that takes nothing back. */
 Test(request, ASY_04_cancelled)
 {
 	EACH_ASYNC(kind) {
@@ -956,8 +956,8 @@ static void fire_token(struct had *h)
 	EXPECT_EQ(vez_cancel_destroy(&h->token), 0);
 }
 
-/* Whatever a thread has done before, what it settles completes. Seen to fail: vez_monitor_exit for vez__monitor_exit in
- * vez_cond_wait_key, and in notify; no let_go in come_in. */
+/* Whatever a thread has done before, what it settles completes. Seen to fail: a vez__let_go too many in
+ * vez_cond_wait_key, and in notify; none in enter_for_own. */
 Test(request, ALL_completes_whatever_its_thread_has_done)
 {
 	static void (*const all[])(struct had *) = {
@@ -1391,8 +1391,8 @@ static void await_thread(struct note *n)
 	thread_join(&b->thread);
 }
 
-/* Its function waits for a thread that is let go by the same call. Seen to fail: pay that completes before it wakes
- * (it hangs). */
+/* Its function waits for a thread that is let go by the same call. Seen to fail: vez__publish that completes before it
+ * wakes (it hangs). */
 Test(request, ALL_threads_are_woken_before_functions_are_called)
 {
 	EACH_ASYNC(kind) {
@@ -1987,7 +1987,7 @@ static int64_t fire_many(const struct async_kind *kind, struct note *n, int coun
 	return cost;
 }
 
-/* The cheapest of some runs: a quadratic one costs 16 times as much for four times as many. Seen to fail: leave_room
+/* The cheapest of some runs: a quadratic one costs 16 times as much for four times as many. Seen to fail: leave_queue
  * that counts its room's requests. */
 Test(request, TOK_14_a_fire_is_linear)
 {
@@ -2143,7 +2143,7 @@ static void note_handler(struct note *n)
 	called_in_handler = in_handler;
 }
 
-/* Seen to fail: vez__complete that leaves all to the next hold. */
+/* Seen to fail: complete that leaves all to the next hold. */
 Test(request, ALL_released_in_a_handler)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {

@@ -355,7 +355,7 @@ Test(rwlock, H03_ALL_02_a_late_deadline_is_none)
 	}
 }
 
-/* Seen to fail: half the deadline; take_back that leaves WRITERS set. */
+/* Seen to fail: half the deadline; roll_back that leaves WRITERS set. */
 Test(rwlock, RW_25_RW_26_timed_out_and_nothing_changed)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_DEADLINE) EACH_POLICY {
@@ -616,7 +616,7 @@ Test(rwlock, ALL_destroy_waits_for_who_comes_in)
 	}
 }
 
-/* Seen to fail: vez__leave_pending that reads cohort_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads word_ after it has left. */
 Test(rwlock, A06_the_object_may_go_before_the_wake_is_sent)
 {
 	EACH_POLICY EACH_WAITABLE(on)
@@ -833,7 +833,7 @@ static void expect_order(const enum kind *kinds, enum form form)
 	EXPECT_FREE(&log.lock);
 }
 
-/* Seen to fail: serve that lets a writer go before the readers; first_ticket of the writers ignored; admit of the first
+/* Seen to fail: serve that lets a writer go before the readers; ticket_of for the writers ignored; admit of the first
  * only; a PASS that stays set. */
 Test(rwlock, C12_every_order_of_four)
 {
@@ -873,7 +873,7 @@ Test(rwlock, C02_readers_admitted_together_meet_inside)
 
 /* ---- wakes ---- */
 
-/* Seen to fail: readers that are no cohort; a cohort in order of arrival, whose wakes meet who stays. */
+/* Seen to fail: readers that sleep on no shared word; ones that do in order of arrival: their wakes meet who stays. */
 Test(rwlock, ALL_08_readers_share_one_wake)
 {
 	enum { READERS = 6 };
@@ -974,7 +974,7 @@ Test(rwlock, RW_47_a_waiting_upgrader_holds_back_newcomers)
 	}
 }
 
-/* Seen to fail: take_back that keeps the upgrader counted. */
+/* Seen to fail: roll_back that keeps the upgrader counted. */
 Test(rwlock, RW_40_an_upgrader_that_gives_up_lets_the_readers_in)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) EACH_POLICY {

@@ -516,7 +516,7 @@ Test(sem, SEM_46_A03_more_than_the_maximum)
 	}
 }
 
-/* Seen to fail: take_inside that makes n = 0 wait behind the queue. */
+/* Seen to fail: take that makes n = 0 wait behind the queue. */
 Test(sem, A03_nothing_is_had_at_once)
 {
 	EACH_VARIANT(v, ALL) {
@@ -591,7 +591,7 @@ Test(sem, SEM_56_a_release_too_small_for_the_head)
 
 /* ---- keys ---- */
 
-/* Seen to fail: place_before that compares with >= or takes no notice of the key. */
+/* Seen to fail: last_not_after that compares with >= or takes no notice of the key. */
 Test(sem, ALL_keys_smallest_first_then_first_come)
 {
 	static const int64_t keys[] = { 5, -3, 0, 5, INT64_MIN, INT64_MAX, -3 };
@@ -644,7 +644,7 @@ Test(sem, ALL_try_and_expired_limits_are_served_by_their_key)
 	}
 }
 
-/* Seen to fail: take_back that leaves BEHIND as it was. */
+/* Seen to fail: roll_back that leaves BEHIND as it was. */
 Test(sem, ALL_a_head_that_leaves_changes_whom_try_may_pass)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -672,7 +672,7 @@ Test(sem, ALL_a_head_that_leaves_changes_whom_try_may_pass)
 
 /* ---- barging ---- */
 
-/* Seen to fail: look that never hands off; take_for that leaves HANDOFF set. */
+/* Seen to fail: retry that never hands off; take_for that leaves HANDOFF set. */
 Test(sem, ALL_barging_passes_the_first_for_a_millisecond)
 {
 	EACH_VARIANT(v, BY_THREAD) {
@@ -714,7 +714,7 @@ Test(sem, ALL_barging_passes_the_first_for_a_millisecond)
 	}
 }
 
-/* Seen to fail: come_in that says ETIMEDOUT to all who leave. */
+/* Seen to fail: retry_or_give_up that says ETIMEDOUT to all who leave. */
 Test(sem, ALL_barging_who_was_told_to_look_and_then_cancelled)
 {
 	EACH_VARIANT(v, WITH_TOKEN | BY_THREAD) {
@@ -735,7 +735,8 @@ Test(sem, ALL_barging_who_was_told_to_look_and_then_cancelled)
 	}
 }
 
-/* Seen to fail: a poked thread that does not clear POKED; one that returns 0 whether or not it got its permits. */
+/* Seen to fail: a thread that was asked to retry and does not clear ASKED; one that returns 0 whether or not it
+ * got its permits. */
 Test(sem, ALL_barging_who_was_told_to_look_may_look_in_vain)
 {
 	EACH_VARIANT(v, BY_THREAD) {
@@ -937,7 +938,7 @@ Test(sem, A14_one_permit_is_never_two)
 
 /* ---- order of causes ---- */
 
-/* Seen to fail: acquire_slow that asks the token before the argument; take_inside that asks the permits
+/* Seen to fail: acquire_slow that asks the token before the argument; take that asks the permits
  * before CLOSED. */
 Test(sem, ALL_the_order_of_causes)
 {
@@ -1095,7 +1096,7 @@ static void outlive(const struct variant *v, void (*let_go)(void *), int rc)
 	guard_free(s);
 }
 
-/* Seen to fail: vez__leave_pending that reads settled_ after it has left. */
+/* Seen to fail: vez__leave_pending that reads word_ after it has left. */
 Test(sem, A06_the_object_may_go_before_the_wake_is_sent)
 {
 	EACH_VARIANT(v, ALL) {

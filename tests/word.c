@@ -176,7 +176,8 @@ Test(word, A06_a_published_word_is_not_touched_again)
 	}
 }
 
-/* Seen to fail: poke without release of the sleeper; come that succeeds after SETTLED. */
+/* Seen to fail: vez__word_ask_to_retry without release of the sleeper; vez__word_announce that succeeds after
+ * SETTLED. */
 Test(word, ALL_who_comes_in_and_who_does_not)
 {
 	bool wake = true;
@@ -202,7 +203,7 @@ Test(word, ALL_who_comes_in_and_who_does_not)
 	EXPECT(!vez__word_announce(&word));
 }
 
-/* Seen to fail: poke that does not tell that the thread sleeps. */
+/* Seen to fail: vez__word_ask_to_retry that does not tell that the thread sleeps. */
 Test(word, ALL_a_poke_reaches_a_sleeper)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {

@@ -17,7 +17,7 @@
  *  P1 a settled request is completed by one thread, once: M2 of settle.c.
  *  P2 a request's word says DONE exactly from the moment, inside its shard, when its run is entered there. From then on
  *     it is its owner's: only its address is used. A listed one is touched until it is in its list, and a member until
- *     its select knows; who may free it waits for that.
+ *     its select knows; its owner waits for that before freeing it.
  *  P3 while holding, nothing is completed by this thread: a handler that interrupts it, or a body that it runs inside a
  *     monitor, leaves what it settles (hold.h). So no lock is asked for by a thread that has it, and no function is called
  *     with one held; what another thread has, that one lets go.
@@ -32,7 +32,7 @@
  *  Threads let go by the same release are woken before. Functions are called in the order in which their requests were
  *  settled by this thread, one after another: one that settles more requests finds itself calling, and the loop that
  *  called it goes on with those.
- * Lifetime: as P2. Who waits sleeps on a request of its own, and compares addresses.
+ * Lifetime: as P2. A thread that waits for one sleeps on a request of its own, and compares addresses.
  * fork: the child has no runs and no waiters; what this thread had left to call belongs to the parent. If it forked
  *  inside a user's monitor or function, the child is inside, too.
  */

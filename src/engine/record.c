@@ -7,15 +7,15 @@
  *  vez__inspect_used  whether a record was ever needed; set once
  *  records, each for a thread, an asynchronous request, a name, or more of what a thread owns
  *   next, key  link in a list, and by what it is found there (a request, a named object). Written before it is pushed;
- *             next also by who takes others off that list, in its lock
+ *             next also by a thread that takes others off that list, in its lock
  *   link      link in the pool, the limbo or a thread's spares; by whose that is
  *   turn      odd: a wait is shown. Raised by one whenever a wait is shown or hidden; never goes back, whatever the
- *             record is used for next. By the thread, or who files or completes the asynchronous request
+ *             record is used for next. By the thread, or by those that file and complete the asynchronous request
  *   thread, request, object, what, sort_key, since, deadline, token  the wait. Written while turn is even
- *   moved, moved_to  the request that was moved, and to which object. By who moves it, inside that object; moved is
+ *   moved, moved_to  the request that was moved, and to which object. By its mover, inside that object; moved is
  *             cleared by the thread before the request is queued and when it has waited
  *   words     of a thread, and of those that follow it by more: the objects that it owns, or 0. Set by the thread,
- *             cleared by who gives the object up. Of a name: its text
+ *             cleared by the thread that gives the object up. Of a name: its text
  *  lists      vez__threads: of each thread that has waited or owned something; vez__shards: asynchronous requests
  *             and names, by their key. Pushed by anybody, without a lock; taken off in its lock
  *  pool       records that nobody uses, in its lock; chunks: where they all are
@@ -41,7 +41,7 @@
  * Ordering
  *  push (release) pairs with vez__record_first and vez__record_next (acquire): the record's fields.
  *  turn to odd (release) pairs with the first load in read_wait (acquire): the wait. Each field of a later wait is
- *  stored by release and loaded by acquire: who has read one of them also reads the turn that hid the wait before it.
+ *  stored by release and loaded by acquire: a reader of one of them also reads the turn that hid the wait before it.
  *  moved (release) pairs with its load in waits_for (acquire): moved_to.
  *  readers: all are exchanges (acq_rel), so empty_limbo's comes after the last of a reader that it does not count,
  *  which looks no more, or before the first of one that will not find these records in a list any more.

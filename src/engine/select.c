@@ -12,8 +12,8 @@
  * Invariants
  *  E1 one member is granted at most (winner.c), and one that has lost leaves its queue as if it had given up: it takes
  *     nothing.
- *  E2 a member that is passed to an X_async is queued, even if it could be had at once, and then served: only from a
- *     queue is it certain that what is there will not be taken by somebody else after it has won.
+ *  E2 a member that is passed to an X_async is queued, even if it could be had at once, and then served; but not where
+ *     nobody can take it after it has won: from a bounded queue, which changes only inside; at an open latch.
  *  E3 every member that was filed is complete, exactly once, before vez_select_wait returns.
  * Ordering: results travel by the cores (vez__member_decided -> vez_select_wait).
  * Progress: withdrawing is linear in the members.

@@ -22,8 +22,8 @@
  *     set before SETTLED; else by the last of those that enter because of it: its own thread or the one that ends an
  *     asynchronous one (ENTERING), and the one that fired (FIRED). A fire that meets a request before SETTLED enters
  *     whatever else happens: when it returns, the request is decided.
- *  M4 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
- *  M5 a member of a wait-for-any is granted only when it has WON: the first to do so (winner.c). What has won is granted
+ *  M3 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
+ *  M4 a member of a wait-for-any is granted only when it has WON: the first to do so (winner.c). What has won is granted
  *     before the core is left.
  * Ordering: SETTLED, ENTERING and FIRED need only their order on one word, which all exchanges have.
  * Sources: Hoare, "Monitors" (1974); execution delegation and specific notification: C. Martins (2009).

@@ -35,8 +35,10 @@ bool vez__token_enlist(vez_request_t *r)
 	vez_cancel_t *c = r->cancel_;
 	uintptr_t top = vez__load(&c->arrivals_, relaxed);
 	do {
-		if (top & FIRED)
-			return !vez_cancel_fired(c); /* acquires; false */
+		if (top & FIRED) {
+			(void)vez_cancel_fired(c); /* acquires; it may have been cleared since */
+			return false;
+		}
 		r->enlisted_[0] = (void *)top;
 	} while (!vez__cas(&c->arrivals_, &top, (uintptr_t)r, release));
 	return true;

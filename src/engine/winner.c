@@ -7,11 +7,11 @@
  *                  a meeting in which it may win: odd, the meeting's place and its number. Changed by exchange, by
  *                  whoever is inside the core of a member's object. Final, but for marks
  *  meeting  state  bits 0-1 UNDECIDED, MET or BROKEN_OFF; the rest its number, which grows whenever the place is used
- *           selects, members  who meets. By the thread that has taken the place, before it makes the meeting UNDECIDED
+ *           selects, members  the two sides. By the thread that has taken the place, before it makes the meeting UNDECIDED
  * Invariants
- *  E1 a member is granted, or fails, only after it has won; whoever is inside its object asks when nothing but that can
+ *  Y1 a member is granted, or fails, only after it has won; whoever is inside its object asks when nothing but that can
  *     keep it from being granted. So one member is granted at most.
- *  E2 a mark is put into a select only while its meeting is UNDECIDED or just broken off, and taken out by the thread that
+ *  Y2 a mark is put into a select only while its meeting is UNDECIDED or just broken off, and taken out by the thread that
  *     put it there before its place is used again. So a mark that is exchanged for a winner, or for 0, is that of
  *     the meeting whose place was read.
  * Two that meet (a queue without capacity): both must win or neither. The arriving thread marks both selects, then makes

@@ -5,14 +5,14 @@
  * State: lock.h. Others may change the bits above LOCKED and CONTENDED at any time, whoever is inside.
  * Invariants:
  *  L1 one thread is inside: LOCKED is only set by an exchange that saw it clear.
- *  L2 who sleeps has seen LOCKED|CONTENDED in the value on which it sleeps; CONTENDED is only cleared together with
+ *  L2 a sleeper has seen LOCKED|CONTENDED in the value on which it sleeps; CONTENDED is only cleared together with
  *     LOCKED, by a leaver, which then wakes one sleeper.
- *  L3 a thread that has slept enters with CONTENDED set: there may be more sleepers, and who cleared the mark has paid
- *     for one wake only.
+ *  L3 a thread that has slept enters with CONTENDED set: there may be more sleepers, and the leaver that cleared it
+ *     has woken one only.
  * Ordering: the acquiring exchange in vez__lock_enter pairs with the releasing one in vez__lock_leave. vez__lock_leave
  * acquires too: it ends with what others left in the word (a release of permits) and hands that on.
- * Progress: not fair; the inside is a few dozen instructions. Who finds it busy spins a little, then sleeps: a leaver
- * never waits, and neither does who only adds to the state.
+ * Progress: not fair; the inside is a few dozen instructions. A thread that finds it busy spins a little, then
+ * sleeps: a leaver never waits, nor does a thread that only adds to the state.
  * Lifetime: after the exchange in vez__lock_leave only the bare address is used, for the wake.
  * Sources: the three-state futex lock of U. Drepper, "Futexes Are Tricky" (2011).
  */

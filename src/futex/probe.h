@@ -4,7 +4,7 @@
  * in the schedule explorer's build. Arguments, in order:
  *
  *	vez:queue   object, request, futex word, key     the request is in a room of the object
- *	vez:grant   object, request, futex word, result  its result is decided, by who settles it
+ *	vez:grant   object, request, futex word, result  its result is decided
  *	vez:giveup  object, request, futex word, cause   it ends by itself: ETIMEDOUT, ECANCELED
  *	vez:wake    futex word, how many                 one thread that sleeps on the word is woken, or all (INT_MAX)
  *

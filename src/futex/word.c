@@ -4,12 +4,12 @@
  *
  * State: word.h; shared words: shared.h.
  * Invariants
- *  W1 DONE is set once per wait, and nothing else is written to the word after it but by its own thread or, under the
+ *  U1 DONE is set once per wait, and nothing else is written to the word after it but by its own thread or, under the
  *     token's lock, by a thread that fires a token on which the request is still enlisted.
- *  W2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit
+ *  U2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit
  *     does it by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check
  *     and sleep.
- *  W3 a thread that sleeps on a shared word reads its turn before it exchanges PARKED into its own word; the publisher
+ *  U3 a thread that sleeps on a shared word reads its turn before it exchanges PARKED into its own word; the publisher
  *     exchanges that word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and
  *     the wake follows.
  * Ordering: the exchange to DONE in vez__word_publish (release; or FUTEX_WAKE_OP's, a full barrier) pairs with the load

@@ -103,7 +103,7 @@ static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	return true;
 }
 
-/* A party is counted when it is queued. The first of a round sleeps on a shared word of its own. */
+/* A party is counted when it is queued; its index is how many are still to come. */
 static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
 	vez_barrier_t *b = barrier_of(in);

@@ -7,10 +7,10 @@
  *  mutex_           the mutex of those who wait; means nothing while nobody does. Inside
  *  a request's value is the number of its thread; its with_.ptr_ links those that move together, after they left the queue.
  * Invariants
- *  C1 a waiter is queued before it lets the mutex go: a signal under the mutex misses nobody.
- *  C2 a request leaves the queue once: notified (moved to the mutex's queue with its limits off, or settled with 0 if
+ *  K1 a waiter is queued before it lets the mutex go: a signal under the mutex misses nobody.
+ *  K2 a request leaves the queue once: notified (moved to the mutex's queue with its limits off, or settled with 0 if
  *     its thread, or one that fired its token, is entering because of it already), or given up.
- *  C3 between the two cores a request belongs to the notifier alone. Its thread is inside its call, and so holds the
+ *  K3 between the two cores a request belongs to the notifier alone. Its thread is inside its call, and so holds the
  *     mutex object in being.
  * Ordering
  *  signal -> wait: the cores in turn; word.c's publication by the thread that grants the mutex.

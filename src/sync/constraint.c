@@ -14,7 +14,7 @@
  *          entered_      link in the objects whose cores whoever is inside has entered
  *          awaited_      whether it is in its domain's list of those where calls may wait, by next_awaited_; inside
  *          unserved_     rules were taken off, and calls that may run now were not looked for yet; inside
- *          gated_        link in the objects whose gates who is relating has taken; NULL: it is none. While relating
+ *          gated_        link in the objects whose gates the relating thread has taken; NULL: it is none. While relating
  *  synchronizer  lock_   if it is a domain: whoever is inside
  *          members_      if it is a domain: its objects; relations_: the synchronizers that relate them. With the gates
  *                        of all of them
@@ -27,25 +27,25 @@
  *  "Inside" an object: with its gate; and with its domain's lock, if it has one. "The group": the object, or the
  *  members of its domain.
  * Invariants
- *  B1 locks are taken in this order: relating, gates (several only by who is relating), one domain's lock, cores of the
+ *  R1 locks are taken in this order: relating, gates (several only while relating), one domain's lock, cores of the
  *     group. Nobody who holds any of them waits for anything else, but for bodies; and while a body runs neither a core
- *     nor relating is held. Who was let go is published when all of them have been left.
- *  B2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
- *     it, and who destroys it has moved them, with all gates, before.
- *  B3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but one that
+ *     nor relating is held. Calls that were let go are published when all of them have been left.
+ *  R2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
+ *     it, and its destruction moves them first, with all gates.
+ *  R3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but one that
  *     somebody is entering to end; or of objects that are unserved_; or a follower of a serial object's first that has just given up, and whose
  *     thread is about to see to it.
- *  B4 a call joins its object's queue from inside. It leaves by being taken (settled, from inside: its limits apply no
+ *  R4 a call joins its object's queue from inside. It leaves by being taken (settled, from inside: its limits apply no
  *     more), and then its body runs before it returns; or by itself, if somebody is entering because of a limit.
  * Ordering
- *  everything above is ordered by the locks (lock.c: release by who leaves, acquire by who enters). Who changes a
+ *  everything above is ordered by the locks (lock.c: leaving releases, entering acquires). A thread that changes a
  *  domain_ holds the gate, and one of the group's is held by whoever is inside. What a body did, for the caller:
  *  publication (word.c).
  * Progress and fairness
  *  FIFO by ticket among the calls of a group that can run; one that can run when it comes does not queue. The number of
  *  bodies that a thread runs for others is bounded by the calls that wait when it enters.
  * Lifetime
- *  Who is inside touches objects of its group only: they are there, as destroy takes the gate, and none that a
+ *  A thread inside touches objects of its group only: they are there, as destroy takes the gate, and none that a
  *  synchronizer relates can be destroyed. Leaving the gate is the last touch of the object; the calls that were let go
  *  return after that.
  * fork: the child's only thread is relating nothing.

@@ -7,7 +7,7 @@
  *	bits 0-1    the lock             futex/lock.h
  *	bit 2       WAITING              somebody is queued. Set inside before the first is queued; cleared inside, in
  *	                                 the exchange that lets the last one in or just before the last one is taken out
- *	bits 3-34   group                the running group, if count > 0; else what it was last. Anybody who
+ *	bits 3-34   group                the running group, if count > 0; else what it was last. Anybody that
  *	                                 enters first
  *	bits 35-63  count                how many members have entered, or were let in. Anybody
  *  queue_         FIFO; a request's value is its group
@@ -24,9 +24,9 @@
  *     vez_group_destroy waits for that one.
  * Ordering
  *  every exchange that lowers count releases, every one that raises it acquires; all are read-modify-write and so one
- *  release sequence: who enters sees what came before every leave. Let in by another thread: that one's exchange
+ *  release sequence: one that enters sees what came before every leave. Let in by another thread: that one's exchange
  *  (acq_rel), then vez__word_publish and vez__await.
- * Progress and fairness: leave is lock-free; it never waits for the one inside, who serves before it leaves. FIFO by
+ * Progress and fairness: leave is lock-free; it never waits for the one inside, which serves before it leaves. FIFO by
  * groups: see G3.
  * Lifetime: a leave's last touch is its exchange, or the leaving one.
  * Sources: Y.-J. Joung (2000); G. E. Blelloch, P. Cheng, P. B. Gibbons (2001); execution delegation: C. Martins (2009).

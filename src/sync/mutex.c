@@ -18,7 +18,7 @@
  * Invariants
  *  X1 HELD is only set by an exchange that saw it clear: one owner.
  *  X2 while nobody is inside and the mutex is free, nobody is queued, or the first is entering (ASKED, or its own
- *     deadline). Unlock makes it so: it enters, or finds ASKED, or finds somebody inside who will leave only
+ *     deadline). Unlock makes it so: it enters, or finds ASKED, or finds a thread inside that will leave only
  *     past serve.
  *  X3 while HANDOFF, HELD is only set inside, for the first.
  * Ordering
@@ -27,7 +27,7 @@
  * Progress and fairness
  *  unlock is lock-free. A newcomer passes over the first for about 1 ms at most; then turns are taken in order.
  * Lifetime
- *  unlock's last touch is its exchange, or the leaving one. It enters only when somebody is queued, who keeps the mutex
+ *  unlock's last touch is its exchange, or the leaving one. It enters only when one is queued, whose call keeps the mutex
  *  alive until it was granted, which happens inside.
  * Sources: mutex.h in include/vez.
  */

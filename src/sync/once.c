@@ -7,7 +7,7 @@
  *	bits 0-1    the lock             futex/lock.h
  *	bit 2       RUNNING              somebody has the turn: its function runs, or is about to. Inside
  *	bit 3       DONE                 a function has returned 0; set inside, never cleared
- *  queue_      who waits; a request's value is its thread (vez__self)
+ *  queue_      those who wait; a request's value is its thread (vez__self)
  *  runner_     the thread that has the turn, 0: none. Written inside; read anywhere, but only to compare it
  *              with the reader
  * Invariants

@@ -38,7 +38,7 @@
  * Ordering
  *  Every exchange that gives up a hold releases (vez_rwlock_rdunlock, vez_rwlock_wrunlock, give_back), every one that
  *  takes one acquires (the fast paths, attempt, take), and all changes are read-modify-write, so they form
- *  one release sequence: who enters sees what came before every hold that was given up before.
+ *  one release sequence: one that enters sees what came before every hold that was given up before.
  *  give_back (busy) -> serve: the one inside grants by acq_rel, and publishes to the waiter (word.c).
  *  give_back (undo) pairs with the acquiring load in read_on.
  * Progress and fairness

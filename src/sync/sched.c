@@ -19,17 +19,17 @@
  *  keeper_   the waiter that is to come in when the gap ends, or has been told to see to it; NULL: none. Inside
  *  queue_    in order of arrival; a request's pointer is what it enters with, its value is its thread
  * Invariants
- *  D1 at most one has entered: TAKEN is set by an exchange that finds it clear, and cleared by its owner.
- *  D2 whenever nobody is inside: WAITING exactly if somebody is queued; and then TAKEN, or GAP and the
+ *  J1 at most one has entered: TAKEN is set by an exchange that finds it clear, and cleared by its owner.
+ *  J2 whenever nobody is inside: WAITING exactly if somebody is queued; and then TAKEN, or GAP and the
  *     gap lasts or its end has only just come. In the gap one of those who wait is the keeper, or some thread is
  *     entering because of one, and will appoint one: nobody waits for a time that nobody keeps. The leaver
  *     made it so, by the word that its leaving exchange expects; and a leave that finds WAITING enters in
  *     the same exchange or finds somebody inside.
- *  D3 who can enter is chosen among those who are queued then: a newcomer is considered only after serve found that
+ *  J3 who can enter is chosen among those who are queued then: a newcomer is considered only after serve found that
  *     nobody who waits can enter.
- *  D4 only its own thread has a request retry at some time: the keeper is appointed by asking it to retry, and sets its
+ *  J4 only its own thread has a request retry at some time: the keeper is appointed by asking it to retry, and sets its
  *     time itself (retry).
- *  D5 calls wait until nobody is inside, so that whoever lets them in has left. try_enter may not:
+ *  J5 calls wait until nobody is inside, so that whoever lets them in has left. try_enter does not:
  *     vez_sched_destroy waits for that one.
  * Ordering
  *  the exchange that clears TAKEN (release) pairs with the one that sets it (acquire): what the last one did, left_at_,

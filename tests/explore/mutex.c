@@ -224,6 +224,38 @@ X_SCENARIO(mutex_fair_deadline_3, .setup = make_fair, .thread = { until_0, lock_
 X_SCENARIO(mutex_fair_deadlines, .setup = make_fair, .thread = { until_0, until_1, lock_and_count },
 	   .check = counted_within_limits);
 
+/* Who queues behind another does not overtake it, not even if it enters because its deadline has passed. */
+static void make_fair_and_hold(void)
+{
+	make_fair();
+	x_assert(vez_mutex_lock(&m) == 0);
+}
+
+static void until_perhaps_behind(void)
+{
+	bool behind = vez_mutex_waiters(&m) == 1;
+	rc[0] = vez_mutex_lock_until(&m, x_soon(), NULL);
+	x_assert(rc[0] == 0 || rc[0] == ETIMEDOUT);
+	if (rc[0] != 0)
+		return;
+	x_assert(!behind || count == 1);
+	count++;
+	x_assert(vez_mutex_unlock(&m) == 0);
+}
+
+static void unlock(void)
+{
+	x_assert(vez_mutex_unlock(&m) == 0);
+}
+
+static void counted_1_or_until(void)
+{
+	counted(rc[0] == 0 ? 2 : 1);
+}
+
+X_SCENARIO(mutex_fair_deadline_behind, .setup = make_fair_and_hold,
+	   .thread = { until_perhaps_behind, lock_and_count, unlock }, .check = counted_1_or_until);
+
 /* One whose deadline has passed may be let in by the unlock all the same, and then owns it. */
 static uint32_t left;
 

@@ -425,16 +425,26 @@ X_SCENARIO(rw_upgrade_writer_reader_fifo, .setup = make_read_fifo, .thread = { u
 	   .check = wrote_two);
 
 /* It gives up, perhaps while the other one is upgraded: what it reads then must not be written at the time. */
-static void upgrade_until(void)
+static void upgrade_until_as(int i)
 {
-	rc[0] = vez_rwlock_upgrade_until(&l, x_soon(), NULL);
-	x_assert(rc[0] == 0 || rc[0] == ETIMEDOUT);
-	if (rc[0] == 0) {
+	rc[i] = vez_rwlock_upgrade_until(&l, x_soon(), NULL);
+	x_assert(rc[i] == 0 || rc[i] == ETIMEDOUT);
+	if (rc[i] == 0) {
 		told++;
 		x_assert(vez_rwlock_undo_upgrade(&l) == 0);
 	}
 	x_assert(told >= 0);
 	unlock_read();
+}
+
+static void upgrade_until(void)
+{
+	upgrade_until_as(0);
+}
+
+static void upgrade_too_until(void)
+{
+	upgrade_until_as(1);
 }
 
 static void upgrade_cancellable(void)
@@ -454,6 +464,16 @@ static void wrote_one_or_two(void)
 	wrote(rc[0] == 0 ? 2 : 1);
 }
 
+static void wrote_two_or_three(void)
+{
+	wrote(rc[0] == 0 ? 3 : 2);
+}
+
+static void wrote_one_or_more(void)
+{
+	wrote(1 + (rc[0] == 0) + (rc[1] == 0));
+}
+
 X_SCENARIO(rw_upgrade_gives_up, .setup = make_read_twice, .thread = { upgrade_until, upgrade },
 	   .check = wrote_one_or_two);
 X_SCENARIO(rw_upgrade_gives_up_fifo, .setup = make_read_twice_fifo, .thread = { upgrade_until, upgrade },
@@ -462,6 +482,14 @@ X_SCENARIO(rw_upgrade_gives_up_reader, .setup = make_read_twice, .thread = { upg
 	   .check = wrote_one_or_two);
 X_SCENARIO(rw_upgrade_token, .setup = make_read_twice, .thread = { upgrade_cancellable, upgrade, fire },
 	   .check = wrote_one_or_two);
+
+/* It gives up while one is upgraded and another waits to be: it is let go first. */
+X_SCENARIO(rw_upgrade_gives_up_three, .setup = make_read_thrice, .thread = { upgrade_until, upgrade, upgrade },
+	   .check = wrote_two_or_three);
+
+/* Two give up while one is upgraded. */
+X_SCENARIO(rw_upgrade_two_give_up, .setup = make_read_thrice, .thread = { upgrade_until, upgrade_too_until, upgrade },
+	   .check = wrote_one_or_more, .preemptions = 1, .random = 20000);
 
 /* The readers whom a waiting upgrader held back go when it gives up, though nobody unlocks. */
 static void upgrade_in_vain(void)

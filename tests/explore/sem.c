@@ -26,11 +26,15 @@ static void make_0(void)
 	make(0, 0, 0);
 }
 
-/* Nobody is queued and this many permits are free. */
+/* Nobody is queued and this many permits are free: who tries has them. */
 static void left(uint32_t permits)
 {
 	x_assert(vez_sem_waiters(&s) == 0);
 	x_assert(vez_sem_permits(&s) == permits);
+	if (permits == 0)
+		x_assert(vez_sem_release(&s, ++permits) == 0);
+	int tried = vez_sem_try_acquire(&s, permits);
+	x_assert(tried == 0 || tried == VEZ_ECLOSED);
 	x_assert(vez_sem_destroy(&s) == 0);
 }
 
