@@ -106,8 +106,8 @@ bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result);
 
 /* Only from inside, for a request that is queued nowhere, and will not be: decides its result. That is how an asynchronous
  * call which need not wait tells a wait-for-any so, before it takes anything. True, and the request is complete; false: it
- * belongs to a wait-for-any that is won already; give it nothing. False also if it is queued: nothing has
- * changed then. */
+ * belongs to a wait-for-any that is won already; give it nothing. False also, and nothing has changed, if it
+ * is queued, or settled and not complete yet, or a member that is complete. */
 bool vez_monitor_settle_unqueued(vez_monitor_t *m, vez_request_t *r, int result);
 
 /* Makes an empty room. */

@@ -473,7 +473,7 @@ static void in_child(void)
 {
 	uint64_t self = vez__self();
 	memset(&kin, 0, sizeof kin);
-	vez__let_go(); /* before_fork's */
+	vez__hold_forget(); /* before_fork began to */
 	while (take_due(VEZ_FOREVER)) {
 	}
 	memset(&due, 0, sizeof due);

@@ -126,6 +126,24 @@ static void end_run(struct run *run)
 	vez__leave_threads(&in);
 }
 
+/* It never has a run, and its word says so: no ASYNC. */
+void vez__complete_at_once(vez_request_t *r)
+{
+	struct vez__stay in;
+	struct shard *s = shard_of(r);
+	vez_request_t *next;
+	vez__hold();
+	vez__enter(&in, &s->core);
+	vez__store(&r->word_, VEZ__DONE, release);
+	for (vez_request_t *w = s->queue; w; w = next) {
+		next = vez__queue_next(s->queue, w);
+		if (w->with_.ptr_ == r)
+			vez__settle(&in, w, 0);
+	}
+	vez__leave_threads(&in);
+	vez__let_go();
+}
+
 int vez__completion_status(struct vez__stay *in, vez_request_t *r, void **on)
 {
 	struct shard *s = shard_of(r);

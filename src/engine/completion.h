@@ -25,6 +25,10 @@ int vez__destroy(struct vez__core *c, const struct vez__rules *rules, uint64_t b
 /* Takes r off its token's list and off the alarm clock. Holding. */
 void vez__forget_limits(vez_request_t *r);
 
+/* Outside every core: r, which was filed, is complete, and calls nothing: the call that filed it says so. Those who wait
+ * for it are told. */
+void vez__complete_at_once(vez_request_t *r);
+
 /* Outside every core: a member of a wait-for-any is complete. From here on it is its owner's. */
 void vez__member_decided(vez_request_t *r);
 

@@ -66,19 +66,6 @@ void vez__pend(struct vez__pending *pending, vez_request_t *r)
 	pending->last_ = r;
 }
 
-void vez__pend_all(struct vez__pending *pending, struct vez__pending *other)
-{
-	vez_request_t *last = other->last_;
-	if (last && pending->last_) {
-		vez_request_t *first = pending->last_->next_;
-		pending->last_->next_ = last->next_;
-		last->next_ = first;
-	}
-	if (last)
-		pending->last_ = last;
-	other->last_ = NULL;
-}
-
 vez_request_t *vez__pending_take(struct vez__pending *pending)
 {
 	vez_request_t *first = NULL;

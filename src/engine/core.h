@@ -108,9 +108,8 @@ void vez__serve_all(struct vez__stay *in, const struct vez__rules *rules);
 /* Serves until nothing is left, and leaves; what is pending is in in->own then, and nobody else's. */
 void vez__leave_pending(struct vez__stay *in, const struct vez__rules *rules);
 
-/* Has the leaver publish r; or all that is pending in another core, too, behind the rest. */
+/* Has the leaver publish r. */
 void vez__pend(struct vez__pending *pending, vez_request_t *r);
-void vez__pend_all(struct vez__pending *pending, struct vez__pending *other);
 
 /* The requests that are pending, as a list linked by next_, the oldest first; none is pending any more. */
 vez_request_t *vez__pending_take(struct vez__pending *pending);

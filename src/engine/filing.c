@@ -113,8 +113,10 @@ int vez__async_end(vez_request_t *r, int rc)
 		vez__hold();
 		vez__forget_limits(r);
 		vez__let_go();
+		vez__complete_at_once(r);
+	} else {
+		vez__store(&r->word_, VEZ__DONE, release);
 	}
-	vez__store(&r->word_, VEZ__DONE, release);
 	if (member)
 		vez__member_decided(r);
 	return rc;

@@ -12,7 +12,6 @@
 #include "hold.h"
 
 #include "../futex/atomic.h"
-#include "../futex/fork.h"
 #include "../futex/stack.h"
 
 static __thread struct {
@@ -67,10 +66,8 @@ void vez__leave_to_holder(vez_request_t *r, void (*complete)(vez_request_t *firs
 	}
 }
 
-/* What was left belongs to the parent. */
-static void in_child(void)
+void vez__hold_forget(void)
 {
 	mine.left = NULL;
+	mine.holds--;
 }
-
-VEZ__AT_FORK(NULL, NULL, in_child)

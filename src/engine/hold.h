@@ -12,6 +12,9 @@ void vez__hold(void);
 void vez__let_go(void);
 bool vez__holds(void);
 
+/* In the child of a fork, before which this thread began to hold: what was left belongs to the parent; lets go. */
+void vez__hold_forget(void);
+
 /* While this thread holds, also in a signal handler: complete is called with these requests, a list linked by next_, or
  * with parts of it, when it holds no more. */
 void vez__leave_to_holder(vez_request_t *first, void (*complete)(vez_request_t *first));

@@ -78,7 +78,6 @@ int vez_select_wait(vez_select_t *s, vez_deadline_t deadline, vez_cancel_t *canc
 		vez__winner_set(s, VEZ__NOBODY);
 	vez_request_t *won = vez__winner_of(s);
 	withdraw_all_but(s, won);
-	won = won ? won : vez__winner_of(s);
 	if (won && won != VEZ__NOBODY) {
 		if (winner)
 			*winner = won;

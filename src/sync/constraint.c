@@ -296,7 +296,6 @@ static int serve_member(vez_object_t *o, vez_request_t *r, struct vez__pending *
 	serve(o, pending);
 	vez__enter(&in, &o->core_);
 	int rc = vez__member_filed(&in, r);
-	vez__pend_all(pending, &in.own);
 	vez__lock_exit(&o->core_.word_);
 	return rc;
 }

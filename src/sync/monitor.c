@@ -149,7 +149,8 @@ bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)
 bool vez_monitor_settle_unqueued(vez_monitor_t *m, vez_request_t *r, int result)
 {
 	uint32_t seen = vez__load(&r->word_, relaxed);
-	if ((r->state_ & VEZ__QUEUED) || ((seen & VEZ__ASYNC) && !(seen & VEZ__DONE)))
+	bool complete = seen & VEZ__DONE;
+	if ((r->state_ & VEZ__QUEUED) || (complete ? vez__is_member(r) : seen != 0))
 		return false;
 	int refused = vez__async_begin_inside(r);
 	bool won = vez__decide(r, refused ? refused : result) && !refused;

@@ -114,6 +114,31 @@ static void wait_limited_second(void)
 	x_assert(rc[1] == ECANCELED || rc[1] == ETIMEDOUT);
 }
 
+/* A wait that meets a fire which is taken back at once is refused, or was not met by it. */
+static void wait_or_be_refused(void)
+{
+	int result = wait_on(&first, VEZ_FOREVER);
+	x_assert(result == ECANCELED || result == 0);
+	if (result == ECANCELED)
+		x_assert(vez_sem_acquire(&first, 1) == 0);
+}
+
+static void fire_and_clear(void)
+{
+	vez_cancel_fire(&token);
+	vez_cancel_clear(&token);
+	x_assert(vez_sem_release(&first, 1) == 0);
+}
+
+static void check_and_destroy(void)
+{
+	check();
+	x_assert(vez_cancel_destroy(&token) == 0);
+}
+
+X_SCENARIO(cancel_cleared_meanwhile, .setup = make, .thread = { wait_or_be_refused, fire_and_clear },
+	   .check = check_and_destroy);
+
 X_SCENARIO(cancel_or_deadline, .setup = make, .thread = { wait_limited, fire }, .check = check);
 X_SCENARIO(cancel_or_deadline_two, .setup = make, .thread = { wait_limited, wait_limited_second, fire },
 	   .check = check);
