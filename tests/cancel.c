@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Cancellation tokens: the waits that they end, their families and hooks, the moments and signals that fire them. */
-#include <sys/syscall.h>
-#include <stdio.h>
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
