@@ -26,11 +26,4 @@
 #define THREADS_IN_CHILD 1
 #endif
 
-/* The processor time in which a thread starts and comes to wait: the address sanitizer's start of a thread is dear. */
-#if defined(__SANITIZE_ADDRESS__)
-#define START_COST_NS INT64_C(5000000)
-#else
-#define START_COST_NS INT64_C(1000000)
-#endif
-
 #endif
