@@ -79,18 +79,13 @@ static void note_owner(vez_mutex_t *m, uint64_t word, uint64_t owner, uint32_t h
 
 /* ---- guards ---- */
 
-struct guard {
-	bool (*fn)(void *arg);
-	void *arg;
-};
-
 /* A guarded wait, on its thread's stack. */
 struct wait {
 	vez_request_t r;
-	struct guard guard;
+	struct vez__guard guard;
 };
 
-static const struct guard *guard_of(const vez_request_t *r)
+static struct vez__guard *guard_of(const vez_request_t *r)
 {
 	return r->with_.ptr_;
 }
@@ -102,16 +97,16 @@ static bool is_guarded(const vez_request_t *r)
 
 /* Guards that were found false since the mutex was last changed: the latest of them. */
 struct asked {
-	const struct guard *no[8];
+	const struct vez__guard *no[8];
 	unsigned count;
 };
 
-static void remember(struct asked *asked, const struct guard *g)
+static void remember(struct asked *asked, const struct vez__guard *g)
 {
 	asked->no[asked->count++ % (sizeof asked->no / sizeof asked->no[0])] = g;
 }
 
-static bool was_asked(const struct asked *asked, const struct guard *g)
+static bool was_asked(const struct asked *asked, const struct vez__guard *g)
 {
 	for (unsigned i = 0; i < sizeof asked->no / sizeof asked->no[0] && i < asked->count; i++)
 		if (asked->no[i]->fn == g->fn && asked->no[i]->arg == g->arg)
@@ -119,7 +114,7 @@ static bool was_asked(const struct asked *asked, const struct guard *g)
 	return false;
 }
 
-static bool is_true(struct asked *asked, const struct guard *g)
+static bool is_true(struct asked *asked, const struct vez__guard *g)
 {
 	if (was_asked(asked, g))
 		return false;
@@ -127,6 +122,18 @@ static bool is_true(struct asked *asked, const struct guard *g)
 	if (!is)
 		remember(asked, g);
 	return is;
+}
+
+/* Whether it may have the mutex, which takes a notification, if it needs one. */
+static bool may_go(struct asked *asked, const struct vez__guard *g)
+{
+	if (g->tickets && vez__load(g->tickets, relaxed) < VEZ__TICKET)
+		return false;
+	if (g->fn && !is_true(asked, g))
+		return false;
+	if (g->tickets)
+		vez__fetch_add(g->tickets, -VEZ__TICKET, relaxed);
+	return true;
 }
 
 /* ---- inside ---- */
@@ -193,15 +200,48 @@ static void give(struct vez__stay *in, vez_request_t *r)
 	vez__settle(in, r, 0);
 }
 
-/* The mutex is this thread's, and known was false: the first who may have the mutex. */
-static vez_request_t *first_to_go(const vez_mutex_t *m, const struct guard *known)
+/* r, which has a guard, is not queued any more. */
+static void mark_without(struct vez__stay *in, const vez_request_t *r)
 {
+	vez_mutex_t *m = mutex_of(in);
+	uint64_t seen;
+	do
+		seen = vez__word_of(in);
+	while (!vez__change(in, seen, word_without(m, seen, r)));
+	m->guarded_--;
+}
+
+/* r waits to be notified, and is not asked until then. */
+static void fall_asleep(struct vez__stay *in, vez_request_t *r)
+{
+	mark_without(in, r);
+	vez__set_aside(r);
+	guard_of(r)->asleep = true;
+}
+
+static void wake_up(struct vez__stay *in, vez_request_t *r)
+{
+	guard_of(r)->asleep = false;
+	mutex_of(in)->guarded_++;
+	vez__insert(in->core, r);
+}
+
+/* The mutex is this thread's, and known was false: the first who may have the mutex. Those who were notified, and whose
+ * guards are false, are not any more. */
+static vez_request_t *first_to_go(struct vez__stay *in, const struct vez__guard *known)
+{
+	vez_mutex_t *m = mutex_of(in);
 	struct asked asked = { .count = 0 };
-	vez_request_t *r = m->queue_;
+	vez_request_t *r, *next;
 	if (known)
 		remember(&asked, known);
-	while (r && is_guarded(r) && !is_true(&asked, guard_of(r)))
-		r = vez__queue_next(m->queue_, r);
+	for (r = m->queue_; r && is_guarded(r); r = next) {
+		next = vez__queue_next(m->queue_, r);
+		if (may_go(&asked, guard_of(r)))
+			break;
+		if (guard_of(r)->tickets)
+			fall_asleep(in, r);
+	}
 	return r;
 }
 
@@ -211,9 +251,9 @@ static void set_free(struct vez__stay *in)
 }
 
 /* The mutex is this thread's, and known was false: hands the mutex to the first who may have it, or lets it go. */
-static void hand_on(struct vez__stay *in, const struct guard *known)
+static void hand_on(struct vez__stay *in, const struct vez__guard *known)
 {
-	vez_request_t *r = first_to_go(mutex_of(in), known);
+	vez_request_t *r = first_to_go(in, known);
 	if (r && (is_guarded(r) || (vez__word_of(in) & VEZ__HANDOFF)))
 		give(in, r);
 	else
@@ -240,15 +280,23 @@ static bool still_false(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	return !is;
 }
 
+/* One who waits on a condition gives up; without a guard, it has been notified if it could be. */
+static void roll_back_notified(struct vez__stay *in, vez_request_t *r)
+{
+	struct vez__guard *g = guard_of(r);
+	if (g->asleep)
+		wake_up(in, r);
+	else if (!g->fn && vez__load(g->tickets, relaxed) >= VEZ__TICKET)
+		g->notified = may_go(NULL, g);
+}
+
 static bool roll_back_guarded(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	vez_mutex_t *m = mutex_of(in);
-	if (!(seen & HELD) && !still_false(in, seen, r))
+	if (guard_of(r)->tickets)
+		roll_back_notified(in, r);
+	else if (!(seen & HELD) && !still_false(in, seen, r))
 		return false;
-	do
-		seen = vez__word_of(in);
-	while (!vez__change(in, seen, word_without(m, seen, r)));
-	m->guarded_--;
+	mark_without(in, r);
 	return true;
 }
 
@@ -304,10 +352,14 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 	return try_take((vez_mutex_t *)c) ? 0 : EBUSY;
 }
 
-static const struct vez__rules mutex_rules = {
-	.type = VEZ__MUTEX, .queue = offsetof(vez_mutex_t, queue_), .attempt = attempt, .take = take, .mark = mark,
-	.serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry, .gave_up = gave_up,
-};
+/* Of those who wait for the mutex; and of those who wait on a condition to be notified, and then for the mutex. */
+#define RULES(what) \
+	{ \
+		.type = (what), .queue = offsetof(vez_mutex_t, queue_), .attempt = attempt, .take = take, .mark = mark, \
+		.serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry, .gave_up = gave_up, \
+	}
+
+static const struct vez__rules mutex_rules = RULES(VEZ__MUTEX), when_rules = RULES(VEZ__COND);
 
 static bool look_again(void *m)
 {
@@ -527,7 +579,7 @@ static bool mark_guarded(struct vez__stay *in)
 static int file_guarded(vez_mutex_t *m, struct wait *w, bool owned)
 {
 	struct vez__stay in;
-	const struct guard *known = owned ? &w->guard : NULL;
+	const struct vez__guard *known = owned ? &w->guard : NULL;
 	vez__enter(&in, &m->core_);
 	bool waits = vez__prepare(in.core, &mutex_rules, &m->queue_, &w->r);
 	if (waits) {
@@ -542,7 +594,7 @@ static int file_guarded(vez_mutex_t *m, struct wait *w, bool owned)
 }
 
 /* Waits; 0: the mutex is the caller's, once, and the guard true. Else it is not. */
-static int wait_guarded(vez_mutex_t *m, struct guard guard, bool owned, vez_deadline_t deadline, vez_cancel_t *cancel)
+static int wait_guarded(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	struct wait w;
 	w.guard = guard;
@@ -559,7 +611,7 @@ static int wait_guarded(vez_mutex_t *m, struct guard guard, bool owned, vez_dead
 	return rc == EINPROGRESS ? vez__await(&w.r, deadline) : rc;
 }
 
-static VEZ__COLD int await_slow(vez_mutex_t *m, struct guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__COLD int await_slow(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	uint32_t holds = m->holds_;
 	int rc = wait_guarded(m, guard, true, deadline, cancel);
@@ -581,11 +633,11 @@ int vez_mutex_await(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_dea
 	if (guard(arg))
 		return 0;
 	int refused = vez__limits_refuse(deadline, cancel);
-	return refused ? refused : await_slow(m, (struct guard){ guard, arg }, deadline, cancel);
+	return refused ? refused : await_slow(m, (struct vez__guard){ .fn = guard, .arg = arg }, deadline, cancel);
 }
 
 /* Its owner locks it once more, and waits. */
-static int relock_when(vez_mutex_t *m, struct guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
+static int relock_when(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	int rc = relock(m, EDEADLK);
 	if (rc == 0) {
@@ -596,7 +648,7 @@ static int relock_when(vez_mutex_t *m, struct guard guard, vez_deadline_t deadli
 	return rc;
 }
 
-static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct guard guard, bool owned, vez_deadline_t deadline,
+static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline,
 				    vez_cancel_t *cancel)
 {
 	bool late = vez__deadline_passed(deadline);
@@ -618,7 +670,7 @@ static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct guard guard, bool own
 int vez_mutex_lock_when(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
 			vez_cancel_t *cancel)
 {
-	struct guard g = { guard, arg };
+	struct vez__guard g = { .fn = guard, .arg = arg };
 	if (!guard)
 		return EINVAL;
 	if (vez__is_fired(cancel))
@@ -629,6 +681,52 @@ int vez_mutex_lock_when(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez
 	if (!owned && (vez__load(&m->core_.word_, relaxed) & TRACKED) && is_owner(m))
 		return relock_when(m, g, deadline, cancel);
 	return lock_when_slow(m, g, owned, deadline, cancel);
+}
+
+/* ---- for waits with a guard on a condition ---- */
+
+bool vez__mutex_doze(vez_mutex_t *m, struct vez__when *w, const void *condition)
+{
+	struct vez__stay in;
+	vez__enter(&in, &m->core_);
+	bool waits = vez__prepare(in.core, &when_rules, &m->queue_, &w->r);
+	if (waits) {
+		vez__set_aside(&w->r);
+		w->guard.asleep = true;
+		vez__inspect_place_at(&w->r, condition);
+	}
+	vez__leave_pending(&in, &mutex_rules); /* the mutex is the caller's: nothing is settled */
+	return waits;
+}
+
+/* Inside: those who still wait are asked from here on. How many they are; *asked: some of them were before. */
+static size_t wake_all(struct vez__stay *in, struct vez__when *first, bool *asked)
+{
+	size_t count = 0;
+	for (struct vez__when *w = first; w; w = w->next) {
+		if (vez__is_settled(&w->r))
+			continue;
+		count++;
+		if (w->guard.asleep)
+			wake_up(in, &w->r);
+		else
+			*asked = true;
+	}
+	return count;
+}
+
+size_t vez__mutex_notify(struct vez__stay *in, vez_mutex_t *m, struct vez__when *first, size_t most)
+{
+	uint64_t *tickets = first->guard.tickets;
+	bool asked = false;
+	vez__enter(in, &m->core_);
+	size_t all = wake_all(in, first, &asked), before = vez__load(tickets, relaxed) / VEZ__TICKET;
+	size_t kept = asked ? before : 0, given = most < all - kept ? most : all - kept;
+	vez__fetch_add(tickets, (kept + given - before) * VEZ__TICKET, relaxed);
+	if (all > 0 && mark_guarded(in))
+		hand_on(in, NULL);
+	vez__leave_pending(in, &mutex_rules);
+	return given;
 }
 
 /* ---- the rest ---- */

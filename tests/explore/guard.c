@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of waits with a guard on a mutex. No wait is in a loop that checks again. */
-#include "vez/mutex.h"
+/* Scenarios of waits with a guard, on a mutex and on a condition. No wait is in a loop that checks again. */
+#include "vez/cond.h"
 
 #include <errno.h>
 
@@ -8,6 +8,7 @@
 #include "src/futex/atomic.h"
 
 static vez_mutex_t m;
+static vez_cond_t c;
 static vez_cancel_t token;
 /* Guarded by the mutex, and by nothing else. */
 static int state, count, asked;
@@ -18,10 +19,13 @@ static void make(unsigned flags)
 {
 	x_alive(&m, sizeof m);
 	X_NAME(m);
+	x_alive(&c, sizeof c);
+	X_NAME(c);
 	x_alive(&token, sizeof token);
 	X_NAME(token);
 	vez_cancel_init(&token);
 	x_assert(vez_mutex_init(&m, flags) == 0);
+	x_assert(vez_cond_init(&c) == 0);
 	state = count = asked = 0;
 	vez__store(&ended, 0, relaxed);
 	for (int i = 0; i < X_THREADS; i++)
@@ -57,6 +61,8 @@ static void make_spinning(void)
 static void counted(int times)
 {
 	x_assert(count == times);
+	x_assert(vez_cond_waiters(&c) == 0);
+	x_assert(vez_cond_destroy(&c) == 0);
 	x_assert(vez_mutex_waiters(&m) == 0);
 	x_assert(vez_mutex_unlock(&m) == EPERM);
 	x_assert(vez_mutex_trylock(&m) == 0);
@@ -485,3 +491,172 @@ static void set_and_end(void)
 
 X_SCENARIO(mutex_when_destroy_token, .setup = make_default, .thread = { limited_and_end, set_and_end, fire });
 X_SCENARIO(mutex_when_destroy_deadline_fair, .setup = make_fair, .thread = { limited_and_end, set_and_end });
+
+/* ---- on a condition ---- */
+
+static void told(int number)
+{
+	lock();
+	x_assert(vez_cond_wait_when(&c, &m, has_come, &numbers[number], VEZ_FOREVER, NULL) == 0);
+	x_assert(state >= number);
+	count++;
+	unlock();
+}
+
+static void told_1(void)
+{
+	told(1);
+}
+
+static void told_2(void)
+{
+	told(2);
+}
+
+static void set_and_signal(void)
+{
+	lock();
+	state++;
+	x_assert(vez_cond_signal(&c) <= 1);
+	unlock();
+}
+
+static void signal_and_set(void)
+{
+	lock();
+	vez_cond_signal(&c);
+	state++;
+	unlock();
+}
+
+static void set_then_signal(void)
+{
+	set_next();
+	vez_cond_signal(&c);
+}
+
+static void set_and_broadcast(void)
+{
+	lock();
+	state++;
+	vez_cond_broadcast(&c);
+	unlock();
+}
+
+static void set_then_broadcast(void)
+{
+	set_next();
+	vez_cond_broadcast(&c);
+}
+
+static void set_twice_and_signal(void)
+{
+	set_and_signal();
+	set_and_signal();
+}
+
+X_SCENARIO(cond_when, .setup = make_default, .thread = { told_1, set_and_signal }, .check = counted_1);
+X_SCENARIO(cond_when_fair, .setup = make_fair, .thread = { told_1, set_and_signal }, .check = counted_1);
+X_SCENARIO(cond_when_recursive, .setup = make_recursive, .thread = { told_1, set_and_signal }, .check = counted_1);
+X_SCENARIO(cond_when_checked, .setup = make_checked, .thread = { told_1, set_and_signal }, .check = counted_1);
+X_SCENARIO(cond_when_before, .setup = make_default, .thread = { told_1, signal_and_set }, .check = counted_1);
+X_SCENARIO(cond_when_outside, .setup = make_default, .thread = { told_1, set_then_signal }, .check = counted_1);
+X_SCENARIO(cond_when_outside_fair, .setup = make_fair, .thread = { told_1, set_then_signal }, .check = counted_1);
+X_SCENARIO(cond_when_contended, .setup = make_default, .thread = { told_1, set_and_signal, lock_and_unlock },
+	   .check = counted_1);
+X_SCENARIO(cond_when_contended_outside, .setup = make_default, .thread = { told_1, set_then_signal, lock_and_unlock },
+	   .check = counted_1);
+X_SCENARIO(cond_when_broadcast, .setup = make_default, .thread = { told_1, told_1, set_and_broadcast },
+	   .check = counted_2);
+X_SCENARIO(cond_when_broadcast_outside, .setup = make_default, .thread = { told_1, told_1, set_then_broadcast },
+	   .check = counted_2);
+X_SCENARIO(cond_when_different, .setup = make_default, .thread = { told_2, told_1, set_twice_and_signal },
+	   .check = counted_2);
+X_SCENARIO(cond_when_different_fair, .setup = make_fair, .thread = { told_2, told_1, set_twice_and_signal },
+	   .check = counted_2);
+
+/* Whose guard is false is passed over, and does not wake: the one behind, who waits without, is notified. */
+static void never_told(void)
+{
+	lock();
+	rc[0] = vez_cond_wait_when(&c, &m, has_come, &numbers[3], VEZ_FOREVER, &token);
+	x_assert(rc[0] == ECANCELED);
+	unlock();
+}
+
+static void told_anyway(void)
+{
+	lock();
+	if (state == 0)
+		x_assert(vez_cond_wait(&c, &m) == 0);
+	x_assert(state == 1);
+	count++;
+	unlock();
+	vez_cancel_fire(&token);
+}
+
+X_SCENARIO(cond_when_passed_over, .setup = make_default, .thread = { never_told, told_anyway, set_and_signal },
+	   .check = counted_1);
+X_SCENARIO(cond_when_passed_over_fair, .setup = make_fair, .thread = { never_told, told_anyway, set_and_signal },
+	   .check = counted_1);
+
+static void told_limited(void)
+{
+	lock();
+	rc[0] = vez_cond_wait_when(&c, &m, has_come, &numbers[1], x_soon(), NULL);
+	x_assert((rc[0] == 0) == (state >= 1));
+	x_assert(rc[0] == 0 || rc[0] == ETIMEDOUT);
+	count++;
+	unlock();
+}
+
+static void told_token(void)
+{
+	lock();
+	rc[0] = vez_cond_wait_when(&c, &m, has_come, &numbers[1], VEZ_FOREVER, &token);
+	x_assert((rc[0] == 0) == (state >= 1));
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
+	count++;
+	unlock();
+}
+
+X_SCENARIO(cond_when_deadline, .setup = make_default, .thread = { told_limited, set_and_signal }, .check = counted_1);
+X_SCENARIO(cond_when_deadline_outside, .setup = make_checked, .thread = { told_limited, set_then_signal },
+	   .check = counted_1);
+X_SCENARIO(cond_when_token, .setup = make_default, .thread = { told_token, set_and_signal, fire },
+	   .check = counted_1);
+X_SCENARIO(cond_when_not_lost, .setup = make_default, .thread = { told_limited, told_1, set_and_broadcast },
+	   .check = counted_2);
+
+static void told_and_destroy(void)
+{
+	lock();
+	x_assert(vez_cond_wait_when(&c, &m, has_come, &numbers[1], VEZ_FOREVER, NULL) == 0);
+	unlock();
+	x_assert(vez_cond_destroy(&c) == 0);
+	x_dead(&c, sizeof c);
+	end_object();
+}
+
+static void set_and_signal_the_last(void)
+{
+	x_await(vez_cond_waiters(&c) == 1);
+	lock();
+	state = 1;
+	x_assert(vez_cond_signal(&c) == 1);
+	unlock();
+}
+
+static void set_before_signalling_the_last(void)
+{
+	x_await(vez_cond_waiters(&c) == 1);
+	lock();
+	state = 1;
+	unlock();
+	x_assert(vez_cond_signal(&c) == 1);
+}
+
+X_SCENARIO(cond_when_destroy, .setup = make_default, .thread = { told_and_destroy, set_and_signal_the_last });
+X_SCENARIO(cond_when_destroy_fair, .setup = make_fair, .thread = { told_and_destroy, set_and_signal_the_last });
+X_SCENARIO(cond_when_destroy_outside, .setup = make_default,
+	   .thread = { told_and_destroy, set_before_signalling_the_last });
