@@ -666,7 +666,7 @@ static const struct waitable told_kinds[] = {
 #define EACH_TOLD(on) for (const struct waitable *on = told_kinds; on < told_kinds + 2; on++)
 
 /* Seen to fail: vez__mutex_notify that does not mark the mutex; one that finds it free and leaves it so. */
-Test(guard, CV_what_is_told_lets_a_wait_go)
+Test(guard, ALL_told_what_is_told_lets_a_wait_go)
 {
 	EACH_TOLD(on) {
 		check_let_go(on);
@@ -676,7 +676,7 @@ Test(guard, CV_what_is_told_lets_a_wait_go)
 }
 
 /* Seen to fail: join_when without its limits; roll_back_notified that leaves it asleep. */
-Test(guard, CV_what_ends_a_wait_untold)
+Test(guard, ALL_told_what_ends_a_wait_untold)
 {
 	EACH_TOLD(on) {
 		check_past_deadlines(on);
@@ -688,7 +688,7 @@ Test(guard, CV_what_ends_a_wait_untold)
 }
 
 /* Seen to fail: a notify that touches the condition after it has left. */
-Test(guard, CV_destroyed_and_unmapped_by_who_was_told)
+Test(guard, ALL_told_destroyed_and_unmapped_by_who_was_told)
 {
 	EACH_TOLD(on) {
 		check_destroy_is_refused(on);
@@ -747,7 +747,7 @@ static size_t change(struct told *t, int *state, int to, bool after, size_t (*ho
 }
 
 /* Seen to fail: wait_when whose request is not set aside. */
-Test(guard, CV_the_guard_is_asked_when_the_condition_is_notified)
+Test(guard, ALL_told_the_guard_is_asked_when_the_condition_is_notified)
 {
 	for (int after = 0; after < 2; after++) {
 		struct told t;
@@ -781,7 +781,7 @@ Test(guard, CV_the_guard_is_asked_when_the_condition_is_notified)
 }
 
 /* Seen to fail: notify that moves the first; notify that leaves those behind it out; cond_wait that takes no place. */
-Test(guard, CV_a_signal_goes_to_the_first_whose_guard_is_true)
+Test(guard, ALL_told_a_signal_goes_to_the_first_whose_guard_is_true)
 {
 	for (int after = 0; after < 2; after++) {
 		struct told t;
@@ -816,7 +816,7 @@ static void broadcast_by_another(void *arg)
 }
 
 /* While another thread has the mutex, its unlock is the moment. Seen to fail: notify that waits for the mutex. */
-Test(guard, CV_a_signal_waits_for_nobody)
+Test(guard, ALL_told_a_signal_waits_for_nobody)
 {
 	struct told t;
 	int state = 0;
@@ -839,7 +839,7 @@ Test(guard, CV_a_signal_waits_for_nobody)
 }
 
 /* Seen to fail: wait_when without each of its checks. */
-Test(guard, CV_who_may_not_wait_and_who_need_not)
+Test(guard, ALL_told_who_may_not_wait_and_who_need_not)
 {
 	struct told t;
 	int state = 0;
@@ -917,7 +917,7 @@ static void move(void *arg)
 
 /* One signal for each change, one condition for both sides: it finds whom it is for. Seen to fail: notify that moves
  * the first. */
-Test(guard, CV_D01_a_buffer_with_one_condition)
+Test(guard, D01_a_buffer_with_one_condition)
 {
 	enum { MOVERS = 4, ROUNDS = 2000 };
 	for (int cpus = 2; cpus > 0; cpus--) {

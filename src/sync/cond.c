@@ -102,6 +102,7 @@ static VEZ__COLD int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard 
 	w.place.with_.ptr_ = &w;
 	w.r.with_.ptr_ = &w.guard;
 	w.r.value_ = vez__self();
+	w.r.arg_ = (void *)(intptr_t)key; /* for inspection */
 	vez__enter(&in, &c->core_);
 	int rc = join_when(&in, c, m, &w, deadline);
 	vez__leave_threads(&in);
