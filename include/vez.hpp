@@ -18,10 +18,10 @@
  * one of any other clock will do. The last is converted when the call begins; steps of that clock after that are
  * not seen.
  *
- * Exceptions never pass through the library. One that leaves a body or guard of monitor::call and its kin, an action of
- * a barrier or a function of a once travels to the caller whose call it is, whichever thread ran it. One that leaves
- * what runs on behalf of nobody who waits (a hook, a request's function, an asynchronous body or guard, the order of a
- * scheduler) ends the program: a line on stderr, and std::terminate.
+ * Exceptions never pass through the library. One that leaves a body or guard of monitor::call and its kin, a guard of a
+ * mutex or condition, an action of a barrier or a function of a once travels to the caller whose call it is, whichever
+ * thread ran it. One that leaves what runs on behalf of nobody who waits (a hook, a request's function, an asynchronous
+ * body or guard, the order of a scheduler) ends the program: a line on stderr, and std::terminate.
  *
  * Destroy: an object that is destroyed while it is held, or while somebody waits, ends the program in the same way.
  * Objects of static storage are destroyed at exit though threads may still be using them: make those vez::immortal.
@@ -167,6 +167,31 @@ public:
 	template <class F> void from(F &f) { f(); }
 	void take() {}
 };
+
+/* What a wait waits for, asked by whichever thread unlocks. One that throws is over: its wait is to say so. */
+template <class P> struct predicate_guard {
+	P *predicate;
+	std::exception_ptr thrown{};
+
+	static bool ask(void *arg) noexcept
+	{
+		predicate_guard *g = static_cast<predicate_guard *>(arg);
+		try {
+			return g->thrown || static_cast<bool>((*g->predicate)());
+		} catch (...) {
+			g->thrown = std::current_exception();
+			return true;
+		}
+	}
+
+	void rethrow()
+	{
+		if (thrown)
+			std::rethrow_exception(std::move(thrown));
+	}
+};
+
+template <class P> using guard_of = predicate_guard<std::remove_reference_t<P>>;
 
 } /* namespace detail */
 
@@ -421,6 +446,28 @@ public:
 					 "vez_mutex_lock_until");
 	}
 
+	/* Locks when the guard is true. The thread that unlocks asks it, under the mutex; if it throws, the mutex is
+	 * not locked. ok, or not locked. */
+	template <class P> void lock_when(P &&guard) { (void)lock_when_until(guard, deadline::never()); }
+	template <class P> [[nodiscard]] status lock_when_until(P &&guard, deadline t, token_ref token = {})
+	{
+		detail::guard_of<P> g{ std::addressof(guard) };
+		int rc = vez_mutex_lock_when(&m_, g.ask, &g, t.native(), token.native_handle());
+		if (g.thrown && rc == 0)
+			unlock();
+		g.rethrow();
+		return detail::to_status(rc, "vez_mutex_lock_when");
+	}
+	/* Lets it go until the guard is true, and has it again whatever comes. */
+	template <class P> void await(P &&guard) { (void)await_until(guard, deadline::never()); }
+	template <class P> [[nodiscard]] status await_until(P &&guard, deadline t, token_ref token = {})
+	{
+		detail::guard_of<P> g{ std::addressof(guard) };
+		int rc = vez_mutex_await(&m_, g.ask, &g, t.native(), token.native_handle());
+		g.rethrow();
+		return detail::to_status(rc, "vez_mutex_await");
+	}
+
 	unsigned holds() const noexcept { return vez_mutex_holds(&m_); }
 	std::size_t waiters() const noexcept { return vez_mutex_waiters(&m_); }
 	using native_handle_type = vez_mutex_t *;
@@ -479,6 +526,20 @@ public:
 	bool wait_for(lock_type &l, const std::chrono::duration<Rep, Period> &d, P predicate)
 	{
 		return wait_until(l, deadline(d), std::move(predicate));
+	}
+	/* The predicate is asked when the condition is notified, by who notifies or unlocks: who waits is woken when it is
+	 * true. */
+	template <class P, if_predicate<P> = 0> void wait_when(lock_type &l, P predicate)
+	{
+		(void)wait_when_until(l, std::move(predicate), deadline::never());
+	}
+	template <class P, if_predicate<P> = 0>
+	[[nodiscard]] status wait_when_until(lock_type &l, P predicate, deadline t, token_ref token = {})
+	{
+		detail::guard_of<P> g{ std::addressof(predicate) };
+		int rc = vez_cond_wait_when(&c_, held(l), g.ask, &g, t.native(), token.native_handle());
+		g.rethrow();
+		return detail::to_status(rc, "vez_cond_wait_when");
 	}
 	/* The smallest key is notified first. */
 	[[nodiscard]] status wait_key(lock_type &l, std::int64_t key, deadline t = deadline::never(),

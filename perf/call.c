@@ -11,6 +11,8 @@
  *	buffer  producers and consumers on a bounded buffer; an operation is an item passed on. Checked: every item comes
  *	        out once, in order
  *	          vez             vez_monitor_call_when, guards has-place and has-item
+ *	          when            vez_mutex_lock_when, the same guards: each thread does its operation itself
+ *	          await           the same by vez_mutex_lock and vez_mutex_await
  *	          cond            the classic: one mutex, two conditions; signal after unlocking, only if somebody waits
  *	          cond-locked     the same, signalled with the mutex held: how it is usually written
  *	          cond-broadcast  the same, broadcast
@@ -32,7 +34,7 @@
 #define MOST_THREADS 256
 
 static struct perf_option options[] = {
-	{ "impl", "vez", "body: vez, monitor, mutex, pthread; buffer: vez, cond, cond-locked, cond-broadcast" },
+	{ "impl", "vez", "body: vez, monitor, mutex, pthread; buffer: vez, when, await, cond, cond-locked, cond-broadcast" },
 	{ "mode", "body", "body, or buffer" },
 	{ "threads", "4", "threads (body)" },
 	{ "section", "10", "nanoseconds inside, and outside (body)" },
@@ -256,6 +258,45 @@ static void call_take(struct worker *w, struct call *c)
 	vez_monitor_call_when(&lock.monitor, has_item, take_item, c, VEZ_FOREVER, NULL);
 }
 
+static void when(bool (*guard)(void *), void (*operation)(void *), struct call *c)
+{
+	vez_mutex_lock_when(&lock.mutex, guard, NULL, VEZ_FOREVER, NULL);
+	operation(c);
+	vez_mutex_unlock(&lock.mutex);
+}
+
+static void when_put(struct worker *w, struct call *c)
+{
+	(void)w;
+	when(has_place, put_item, c);
+}
+
+static void when_take(struct worker *w, struct call *c)
+{
+	(void)w;
+	when(has_item, take_item, c);
+}
+
+static void lock_and_await(bool (*guard)(void *), void (*operation)(void *), struct call *c)
+{
+	vez_mutex_lock(&lock.mutex);
+	vez_mutex_await(&lock.mutex, guard, NULL, VEZ_FOREVER, NULL);
+	operation(c);
+	vez_mutex_unlock(&lock.mutex);
+}
+
+static void await_put(struct worker *w, struct call *c)
+{
+	(void)w;
+	lock_and_await(has_place, put_item, c);
+}
+
+static void await_take(struct worker *w, struct call *c)
+{
+	(void)w;
+	lock_and_await(has_item, take_item, c);
+}
+
 /* With the mutex held: waits for the guard. */
 static void await(struct worker *w, pthread_cond_t *cond, unsigned *waiting, bool (*guard)(void *))
 {
@@ -333,6 +374,8 @@ static const struct passing {
 	bool delegates;
 } passings[] = {
 	{ "vez", call_put, call_take, true },
+	{ "when", when_put, when_take, false },
+	{ "await", await_put, await_take, false },
 	{ "cond", cond_put, cond_take, false },
 	{ "cond-locked", locked_put, locked_take, false },
 	{ "cond-broadcast", broadcast_put, broadcast_take, false },

@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # How much of the contract is there: see tests/contract/contract.c.
-stage=5
+stage=6
 
 failures=0
 tmp=$(mktemp -d)

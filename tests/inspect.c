@@ -173,6 +173,48 @@ static int rwlock_upgrade(void)
 }
 static void read_let_go(void) { vez_rwlock_rdunlock(&o.rwlock); }
 
+static bool is_open;
+
+static bool open_now(void *arg)
+{
+	(void)arg;
+	return is_open;
+}
+
+static void guard_make(void)
+{
+	vez_mutex_init(&o.mutex, 0);
+	is_open = false;
+}
+static int guard_wait(void) { return vez_mutex_lock_when(&o.mutex, open_now, NULL, VEZ_FOREVER, NULL); }
+static void guard_let_go(void)
+{
+	vez_mutex_lock(&o.mutex);
+	is_open = true;
+	vez_mutex_unlock(&o.mutex);
+}
+
+static void told_make(void)
+{
+	vez_mutex_init(&o.held, 0);
+	vez_cond_init(&o.cond);
+	is_open = false;
+}
+static int told_wait(void)
+{
+	vez_mutex_lock(&o.held);
+	int rc = vez_cond_wait_when(&o.cond, &o.held, open_now, NULL, VEZ_FOREVER, NULL);
+	vez_mutex_unlock(&o.held);
+	return rc;
+}
+static void told_let_go(void)
+{
+	vez_mutex_lock(&o.held);
+	is_open = true;
+	vez_cond_signal(&o.cond);
+	vez_mutex_unlock(&o.held);
+}
+
 static void cond_make(void)
 {
 	vez_mutex_init(&o.held, 0);
@@ -334,6 +376,8 @@ static const struct blocks blocks[] = {
 	{ "rwlock", &o.rwlock, 0, rwlock_make, rwlock_read, rwlock_let_go },
 	{ "rwlock", &o.rwlock, 0, rwlock_make, rwlock_write, rwlock_let_go },
 	{ "rwlock", &o.rwlock, 0, read_make, rwlock_upgrade, read_let_go },
+	{ "mutex", &o.mutex, 0, guard_make, guard_wait, guard_let_go },
+	{ "cond", &o.cond, 0, told_make, told_wait, told_let_go },
 	{ "cond", &o.cond, 9, cond_make, cond_wait_key, cond_let_go },
 	{ "event", &o.event, 0, event_make, event_wait, event_let_go },
 	{ "event", &o.event, 0, auto_make, event_wait, event_let_go },

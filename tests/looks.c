@@ -138,8 +138,49 @@ static void mutex_others(const void *o, uint64_t others[OTHERS])
 	others[0] = vez_mutex_holds(o);
 }
 
+static bool is_open;
+
+static bool open_now(void *arg)
+{
+	(void)arg;
+	return is_open;
+}
+
+static void make_gated(void *o)
+{
+	vez_mutex_init(o, 0);
+	is_open = false;
+}
+
+static int wait_gated(void *o, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	int rc = vez_mutex_lock_when(o, open_now, NULL, deadline, cancel);
+	return rc == 0 ? vez_mutex_unlock(o) : rc;
+}
+
+static void let_go_gated(void *o)
+{
+	vez_mutex_lock(o);
+	is_open = true;
+	vez_mutex_unlock(o);
+}
+
 static vez_mutex_t mutex_of_cond;
 static bool notified;
+
+static bool was_notified(void *arg)
+{
+	(void)arg;
+	return notified;
+}
+
+static int wait_told(void *o, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	vez_mutex_lock(&mutex_of_cond);
+	int rc = vez_cond_wait_when(o, &mutex_of_cond, was_notified, NULL, deadline, cancel);
+	vez_mutex_unlock(&mutex_of_cond);
+	return rc;
+}
 
 static void make_cond(void *o)
 {
@@ -568,6 +609,10 @@ static const struct kind kinds[] = {
 	  mutex_others, { 0 }, { 0 }, 0 },
 	{ "owned mutex", sizeof(vez_mutex_t), make_owned, wait_mutex, let_go_mutex, destroy_mutex, mutex_waiters,
 	  mutex_others, { 0 }, { 0 }, 0 },
+	{ "guarded mutex", sizeof(vez_mutex_t), make_gated, wait_gated, let_go_gated, destroy_mutex, mutex_waiters,
+	  mutex_others, { 0 }, { 0 }, 0 },
+	{ "cond with guards", sizeof(vez_cond_t), make_cond, wait_told, let_go_cond, destroy_cond, cond_waiters, NULL,
+	  { 0 }, { 0 }, 0 },
 	{ "cond", sizeof(vez_cond_t), make_cond, wait_cond, let_go_cond, destroy_cond, cond_waiters, NULL, { 0 }, { 0 },
 	  0 },
 	{ "rwlock", sizeof(vez_rwlock_t), make_rwlock, wait_rwlock, let_go_rwlock, destroy_rwlock, rwlock_waiters, NULL,

@@ -54,6 +54,27 @@ static void use_rwlock(int me)
 	vez_rwlock_wrunlock(&rwlock);
 }
 
+static bool is_my_turn(void *me)
+{
+	return data % 2 == (me != NULL);
+}
+
+static void use_when(int me)
+{
+	vez_mutex_lock_when(&mutex, is_my_turn, me ? &data : NULL, VEZ_FOREVER, NULL);
+	data++;
+	vez_mutex_unlock(&mutex);
+}
+
+static void use_told(int me)
+{
+	vez_mutex_lock(&mutex);
+	vez_cond_wait_when(&cond, &mutex, is_my_turn, me ? &data : NULL, VEZ_FOREVER, NULL);
+	data++;
+	vez_cond_signal(&cond);
+	vez_mutex_unlock(&mutex);
+}
+
 static void use_cond(int me)
 {
 	vez_mutex_lock(&mutex);
@@ -131,6 +152,7 @@ static const struct use {
 	int rounds;
 } uses[] = {
 	{ "nothing", use_nothing, ROUNDS }, { "mutex", use_mutex, ROUNDS }, { "cond", use_cond, ROUNDS },
+	{ "when", use_when, ROUNDS }, { "told", use_told, ROUNDS },
 	{ "sem", use_sem, ROUNDS }, { "rwlock", use_rwlock, ROUNDS }, { "sched", use_sched, ROUNDS },
 	{ "group", use_group, ROUNDS }, { "monitor", use_monitor, ROUNDS }, { "barrier", use_barrier, ROUNDS },
 	{ "event", use_event, ROUNDS }, { "manual", use_manual_event, 1 }, { "latch", use_latch, 1 },
@@ -181,7 +203,7 @@ if [ "$status" != 66 ] || ! grep -q 'data race' "$tmp/log"; then
 	cat "$tmp/log"
 	failures=$((failures + 1))
 fi
-for name in mutex cond sem rwlock sched group monitor barrier event manual latch once queue handoff; do
+for name in mutex when told cond sem rwlock sched group monitor barrier event manual latch once queue handoff; do
 	run $name
 	if [ "$status" != 0 ]; then
 		echo "$name: exit status $status"

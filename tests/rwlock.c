@@ -209,6 +209,30 @@ Test(rwlock, RW_05_who_gives_up_what_nobody_holds)
 	}
 }
 
+/* Seen to fail: an unlock that looks for holds, not for the writer; one that lets an upgraded one go. */
+Test(rwlock, ALL_unlock_whichever_way_it_is_held)
+{
+	EACH_POLICY {
+		vez_rwlock_t l = make();
+		EXPECT_EQ(vez_rwlock_unlock(&l), EPERM);
+		EXPECT_EQ(vez_rwlock_wrlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_unlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_rdlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_rdlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_unlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_trywrlock(&l), EBUSY);
+		EXPECT_EQ(vez_rwlock_try_upgrade(&l), 0);
+		EXPECT_EQ(vez_rwlock_unlock(&l), EPERM);
+		EXPECT_EQ(vez_rwlock_undo_upgrade(&l), 0);
+		EXPECT_EQ(vez_rwlock_unlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_unlock(&l), EPERM);
+		EXPECT_EQ(vez_rwlock_wrlock(&l), 0);
+		EXPECT_EQ(vez_rwlock_downgrade(&l), 0);
+		EXPECT_EQ(vez_rwlock_unlock(&l), 0);
+		EXPECT_FREE(&l);
+	}
+}
+
 /* Seen to fail: may_write that does not look at the holds; may_read that does not look at WRITING. */
 Test(rwlock, RW_13_RW_14_RW_16_who_shares_and_who_excludes)
 {

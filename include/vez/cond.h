@@ -13,6 +13,14 @@
  * deadline and token. What the notification says may have changed when the waiter has the mutex, if others took it in
  * between: where that is possible, check again. A signal that finds nobody waiting is not remembered.
  *
+ * Guards: a wait may have one (vez_cond_wait_when; vez/mutex.h says what a guard is). A signal then goes to the first
+ * waiter whose guard is true, and a broadcast to all whose guards are; who waits without counts as true. They are asked
+ * in their order at the next unlock of the mutex, by the thread that unlocks, when those who were queued for the mutex
+ * before have had their turns; at once, by the thread that signals, if the mutex is free. Whose guard is false waits on
+ * as if nothing had been; if nobody's is true the signal is gone. So the mutex comes with a guard that is true, and
+ * limits apply until then. Those with guards have key 0; who comes while one of them waits is ordered with them, so use
+ * keys and guards on different conditions.
+ *
  * Ordering: everything before a signal happens before the return of the wait that it notified.
  * Destroy: allowed when nobody waits; a thread whose wait has returned may destroy and unmap the condition though the
  * signal has not returned.
@@ -61,11 +69,21 @@ int vez_cond_wait_until(vez_cond_t *c, vez_mutex_t *m, vez_deadline_t deadline, 
  * key 0. */
 int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* Notifies the first waiter, or all of them in their order. With or without the mutex. How many were notified. */
+/*
+ * As vez_mutex_await, but guard(arg) is asked only on entry (true: 0 at once) and when the condition is notified, not at
+ * each unlock of the mutex: for guards that cost, or are many. 0: the mutex is held and the guard is true. ETIMEDOUT,
+ * ECANCELED: the guard was asked once more, with the mutex, and is false. EINVAL also: no guard.
+ */
+int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
+		       vez_cancel_t *cancel);
+
+/* Notifies the first waiter, or all of them in their order. With or without the mutex. How many were notified; of those
+ * with guards, how many will be let in if their guards are true. */
 size_t vez_cond_signal(vez_cond_t *c);
 size_t vez_cond_broadcast(vez_cond_t *c);
 
-/* How many wait and were not notified yet. Any thread, any time, signal handlers included. */
+/* How many wait and were not notified yet, and those with guards whose calls have not returned. Any thread, any time,
+ * signal handlers included. */
 size_t vez_cond_waiters(const vez_cond_t *c);
 
 VEZ_END_DECLS_

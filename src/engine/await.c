@@ -136,12 +136,11 @@ static bool withdraw(struct vez__stay *in, vez_request_t *r)
 	const struct vez__rules *rules = vez__rules_of(r);
 	for (;;) {
 		uint64_t seen = vez__word_of(in);
-		if (rules->serve && rules->serve(in, seen)) {
-			if (vez__is_settled(r))
-				return false;
-		} else if (!rules->roll_back || rules->roll_back(in, seen, r)) {
+		bool served = rules->serve && rules->serve(in, seen);
+		if (!served && (!rules->roll_back || rules->roll_back(in, seen, r)))
 			return true;
-		}
+		if (vez__is_settled(r))
+			return false;
 	}
 }
 

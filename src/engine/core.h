@@ -56,7 +56,8 @@ struct vez__rules {
 	 * something was done, or the state has changed: look again. False: nothing is left to do. NULL: never. */
 	bool (*serve)(struct vez__stay *in, uint64_t seen);
 	/* r, which is queued, is to leave without being granted, and by seen nothing is left to serve: takes its
-	 * reservation back. False: the state has changed, nothing was done. NULL: there is none. */
+	 * reservation back. False: the state has changed, nothing was done; or r was found to be due, and is settled. NULL:
+	 * there is none. */
 	bool (*roll_back)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 	/* A thread that was asked to retry, or whose limit has passed, has entered. May be NULL. */
 	void (*entered)(struct vez__stay *in);

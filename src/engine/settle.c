@@ -104,6 +104,13 @@ bool vez__take_out(vez_request_t *r)
 	return true;
 }
 
+void vez__set_aside(vez_request_t *r)
+{
+	if (r->state_ & VEZ__QUEUED)
+		leave_queue(r);
+	r->state_ |= VEZ__QUEUED;
+}
+
 void vez__move_in(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
 {
 	r->queue_ = (vez_request_t **)((char *)in->core + rules->queue);

@@ -112,6 +112,10 @@ bool vez__take_out(vez_request_t *r);
 /* Puts a request that was taken out of another core's queue in the one of these rules, last of those with key 0. */
 void vez__move_in(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r);
 
+/* r, which is queued, is in no queue from here on, and not counted, but can still give up: rules->roll_back then, and
+ * whoever may settle it, first puts it back (vez__insert). For one that was only prepared, or is in its queue. */
+void vez__set_aside(vez_request_t *r);
+
 /* r stays queued until it is settled: its limits apply no more, not even to a thread that is entering because of one. */
 void vez__keep(vez_request_t *r);
 

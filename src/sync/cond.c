@@ -3,7 +3,12 @@
  * Conditions on a mutex.
  *
  * State
- *  core_, queue_  the condition's own core; the requests that were not notified yet, by key
+ *  core_.word_    bits 0-1    the lock    futex/lock.h
+ *                 bits 4-31   places      how many of the queue are places of waits with guards; inside
+ *                 bits 32-63  tickets     how many of those who wait with guards, and are asked, may still be let in.
+ *                                         Inside the mutex; means nothing while none is asked
+ *  queue_         those who were not notified yet, by key. Of one who waits with a guard it is a place (struct vez__when),
+ *                 which it leaves by itself, when its wait is over. Inside
  *  mutex_           the mutex of those who wait; means nothing while nobody does. Inside
  *  a request's value is the number of its thread; its with_.ptr_ links those that move together, after they left the queue.
  * Invariants
@@ -12,6 +17,11 @@
  *     its thread, or one that fired its token, is entering because of it already), or given up.
  *  K3 between the two cores a request belongs to the notifier alone. Its thread is inside its call, and so holds the
  *     mutex object in being.
+ *  K4 one who waits with a guard has its request in the mutex: asleep, then, when notified, among those whose guards are
+ *     asked, until there is no ticket left or its guard is false. So its limits apply all the time, and it is settled
+ *     inside the mutex only. Its place keeps the condition in being, and the count of tickets with it.
+ *  K5 who comes while others have places has one, too. So those without places came before all others (of their key).
+ *  K6 the mutex is entered from inside the condition, never the other way round.
  * Ordering
  *  signal -> wait: the cores in turn; word.c's publication by the thread that grants the mutex.
  * Progress and fairness
@@ -29,7 +39,99 @@
 #include "../futex/self.h"
 #include "mutex.h"
 
+#define PLACE UINT64_C(0x10)
+#define PLACES (VEZ__TICKET - PLACE)
+
 static const struct vez__rules cond_rules = { .type = VEZ__COND, .queue = offsetof(vez_cond_t, queue_) };
+
+/* ---- with a guard ---- */
+
+static struct vez__when *when_of(const vez_request_t *r)
+{
+	return r->with_.ptr_;
+}
+
+static bool has_guards(const vez_cond_t *c)
+{
+	return vez__load(&c->core_.word_, relaxed) & PLACES;
+}
+
+/* Inside: w has a place in the queue, or none. */
+static void take_place(struct vez__stay *in, vez_cond_t *c, struct vez__when *w)
+{
+	w->place.queue_ = &c->queue_;
+	w->place.rules_ = &cond_rules;
+	vez__insert(in->core, &w->place);
+	vez__fetch_add(&c->core_.word_, PLACE, relaxed);
+}
+
+static void leave_place(vez_cond_t *c, struct vez__when *w)
+{
+	struct vez__stay in;
+	vez__enter(&in, &c->core_);
+	vez__take_out(&w->place);
+	vez__fetch_add(&c->core_.word_, -PLACE, relaxed);
+	vez__leave_threads(&in);
+}
+
+/* Inside: w waits. EINPROGRESS, or why it may not. */
+static int join_when(struct vez__stay *in, vez_cond_t *c, vez_mutex_t *m, struct vez__when *w, vez_deadline_t deadline)
+{
+	if (c->queue_ && c->mutex_ != m)
+		return EINVAL;
+	int rc = vez__limits_refuse(deadline, w->r.cancel_);
+	if (rc != 0)
+		return rc;
+	if (!vez__mutex_doze(m, w, c))
+		return ECANCELED;
+	c->mutex_ = m;
+	take_place(in, c, w);
+	return EINPROGRESS;
+}
+
+/* Without a guard: one that came while others wait with theirs. */
+static VEZ__COLD int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard guard, int64_t key,
+			       vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	struct vez__when w;
+	struct vez__stay in;
+	guard.tickets = &c->core_.word_;
+	w.guard = guard;
+	vez__request_init_local(&w.place, key, NULL);
+	vez__request_init_local(&w.r, 0, cancel);
+	w.place.with_.ptr_ = &w;
+	w.r.with_.ptr_ = &w.guard;
+	w.r.value_ = vez__self();
+	w.r.arg_ = (void *)(intptr_t)key; /* for inspection */
+	vez__enter(&in, &c->core_);
+	int rc = join_when(&in, c, m, &w, deadline);
+	vez__leave_threads(&in);
+	if (rc != EINPROGRESS)
+		return rc;
+	uint32_t holds = vez__mutex_release_all(m);
+	rc = vez__await(&w.r, deadline);
+	leave_place(c, &w);
+	if (rc == 0) {
+		vez__mutex_restore(m, holds);
+		return 0;
+	}
+	vez__mutex_retake(m, holds);
+	return w.guard.notified || (guard.fn && guard.fn(guard.arg)) ? 0 : rc;
+}
+
+int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
+		       vez_cancel_t *cancel)
+{
+	if (!guard)
+		return EINVAL;
+	if (!vez__mutex_is_mine(m))
+		return EPERM;
+	if (guard(arg))
+		return 0;
+	return wait_when(c, m, (struct vez__guard){ .fn = guard, .arg = arg }, 0, deadline, cancel);
+}
+
+/* ---- without ---- */
 
 /* Inside: queues r. EINPROGRESS, or why it may not wait. */
 static int join(struct vez__stay *in, vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, vez_deadline_t deadline)
@@ -50,7 +152,10 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 	struct vez__stay in;
 	if (!vez__mutex_is_mine(m))
 		return EPERM;
+	if (VEZ__UNLIKELY(has_guards(c)))
+		return wait_when(c, m, (struct vez__guard){ .fn = NULL }, key, deadline, cancel);
 	vez__request_init_local(&r, key, cancel);
+	r.with_.ptr_ = NULL;
 	r.value_ = vez__self();
 	vez__inspect_follow(&r);
 	vez__enter(&in, &c->core_);
@@ -78,26 +183,56 @@ int vez_cond_wait_until(vez_cond_t *c, vez_mutex_t *m, vez_deadline_t deadline, 
 	return vez_cond_wait_key(c, m, 0, deadline, cancel);
 }
 
+/* Inside: takes r, which waits without a guard, out; *link is where the list of those that move ends. */
+static void take(struct vez__stay *in, vez_request_t *r, void ***link)
+{
+	if (!vez__take_out(r)) {
+		vez__settle(in, r, 0);
+		return;
+	}
+	**link = r;
+	*link = &r->with_.ptr_;
+	**link = NULL;
+}
+
+/* Inside: those who wait with guards, in their order. Those behind them who wait without are taken if all are to be. */
+static struct vez__when *list_guards(struct vez__stay *in, vez_cond_t *c, bool all, void ***link, size_t *count)
+{
+	struct vez__when *first = NULL, **end = &first;
+	vez_request_t *r = c->queue_, *next;
+	for (; r; r = next) {
+		next = vez__queue_next(c->queue_, r);
+		if (when_of(r)) {
+			*end = when_of(r);
+			end = &(*end)->next;
+		} else if (all) {
+			take(in, r, link);
+			++*count;
+		}
+	}
+	*end = NULL;
+	return first;
+}
+
 static size_t notify(vez_cond_t *c, size_t most)
 {
-	struct vez__stay in;
-	vez_request_t *moved = NULL, *r;
+	struct vez__stay in, in_mutex = { .core = NULL };
+	vez_request_t *moved = NULL;
 	void **link = (void **)&moved;
 	size_t count = 0;
 	if (vez__load(&c->core_.length_, relaxed) == 0)
 		return 0;
 	vez__enter(&in, &c->core_);
 	vez_mutex_t *m = c->mutex_;
-	for (; count < most && (r = c->queue_); count++) {
-		if (!vez__take_out(r)) {
-			vez__settle(&in, r, 0);
-			continue;
-		}
-		*link = r;
-		link = &r->with_.ptr_;
-		*link = NULL;
+	for (; count < most && c->queue_ && !when_of(c->queue_); count++)
+		take(&in, c->queue_, &link);
+	if (count < most && c->queue_) {
+		struct vez__when *first = list_guards(&in, c, most == SIZE_MAX, &link, &count);
+		count += vez__mutex_notify(&in_mutex, m, first, most - count);
 	}
 	vez__leave_threads(&in);
+	if (in_mutex.core)
+		vez__publish(&in_mutex.own);
 	if (moved)
 		vez__mutex_queue(m, moved);
 	return count;

@@ -9,23 +9,34 @@
  *	                      it; cleared by unlock
  *	bits 5-6  ASKED, HANDOFF   barging.h; HANDOFF while QUEUED always, if FAIR
  *	bit 33    QUEUED      requests are queued. Inside
+ *	bit 34    GUARDED     some of them have guards. Inside
  *	bits 36-38  FAIR, RECURSIVE, ERRORCHECK   constant
  *	bit 39    NOTED       inspection knows the owner. Set by that, after it took it; cleared with HELD
  *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by the thread that
  *           grants it; read anywhere
  *  holds_   how often it holds; by the owner, or for it by the thread that grants it
- *  a request's value is the number of its thread.
+ *  guarded_ how many of the requests have guards; inside
+ *  a request's value is the number of its thread, its pointer its guard or NULL: then it is plain.
  * Invariants
- *  X1 HELD is only set by an exchange that saw it clear: one owner.
- *  X2 while nobody is inside and the mutex is free, nobody is queued, or the first is entering (ASKED, or its own
- *     deadline). Unlock makes it so: it enters, or finds ASKED, or finds a thread inside that will leave only
+ *  X1 HELD is only set by an exchange that saw it clear: one owner. It passes from one owner to the next without being
+ *     cleared where a guard is true, or where HANDOFF finds guards before the first.
+ *  X2 while nobody is inside and the mutex is free, nobody plain is queued, or the first of those is entering (ASKED, or
+ *     its own deadline). Unlock makes it so: it enters, or finds ASKED, or finds a thread inside that will leave only
  *     past serve.
- *  X3 while HANDOFF, HELD is only set inside, for the first.
+ *  X3 while HANDOFF, HELD is only set inside, for the first that is plain, or to ask for guards.
+ *  X4 while nobody is inside and the mutex is free, the guards before the first plain request are false, all of them if
+ *     there is none. Unlock makes it so: while GUARDED it clears HELD only inside, after it has asked. A guard is queued
+ *     while the mutex is owned; one that comes while it is free takes it, and asks. Those behind the first plain request
+ *     are asked by the one who has the mutex next, or by the thread that ends that request (gave_up).
  * Ordering
  *  unlock (release) pairs with the exchange in lock (acquire), or with the one inside (acq_rel) that grants or retries,
- *  and then with word.c's publication. owner_ is relaxed: only the owner itself finds its own number there.
+ *  and then with word.c's publication. owner_ is relaxed: only the owner itself finds its own number there. A guard is
+ *  called by the owner, or by a thread inside that has taken the free mutex (acq_rel) to ask: after every unlock before.
  * Progress and fairness
- *  unlock is lock-free. A newcomer passes over the first for about 1 ms at most; then turns are taken in order.
+ *  unlock is lock-free; while GUARDED, it waits for the thread inside. A newcomer passes over the first for about 1 ms
+ *  at most; then turns are taken in order. A guard that is false holds nobody back; one that is true is handed the mutex.
+ *  Asking is linear in the guards that are false; of those with the same function and argument one is called, as far as
+ *  a memory of the last few reaches.
  * Lifetime
  *  unlock's last touch is its exchange, or the leaving one. It enters only when one is queued, whose call keeps the mutex
  *  alive until it was granted, which happens inside.
@@ -41,6 +52,7 @@
 
 #define HELD (UINT64_C(1) << 32)
 #define QUEUED (UINT64_C(1) << 33)
+#define GUARDED (UINT64_C(1) << 34)
 #define FAIR (UINT64_C(1) << 36)
 #define RECURSIVE (UINT64_C(1) << 37)
 #define ERRORCHECK (UINT64_C(1) << 38)
@@ -65,15 +77,85 @@ static void note_owner(vez_mutex_t *m, uint64_t word, uint64_t owner, uint32_t h
 	m->holds_ = holds;
 }
 
+/* ---- guards ---- */
+
+/* A guarded wait, on its thread's stack. */
+struct wait {
+	vez_request_t r;
+	struct vez__guard guard;
+};
+
+static struct vez__guard *guard_of(const vez_request_t *r)
+{
+	return r->with_.ptr_;
+}
+
+static bool is_guarded(const vez_request_t *r)
+{
+	return guard_of(r) != NULL;
+}
+
+/* Guards that were found false since the mutex was last changed: the latest of them. */
+struct asked {
+	const struct vez__guard *no[8];
+	unsigned count;
+};
+
+static void remember(struct asked *asked, const struct vez__guard *g)
+{
+	asked->no[asked->count++ % (sizeof asked->no / sizeof asked->no[0])] = g;
+}
+
+static bool was_asked(const struct asked *asked, const struct vez__guard *g)
+{
+	for (unsigned i = 0; i < sizeof asked->no / sizeof asked->no[0] && i < asked->count; i++)
+		if (asked->no[i]->fn == g->fn && asked->no[i]->arg == g->arg)
+			return true;
+	return false;
+}
+
+static bool is_true(struct asked *asked, const struct vez__guard *g)
+{
+	if (was_asked(asked, g))
+		return false;
+	bool is = g->fn(g->arg);
+	if (!is)
+		remember(asked, g);
+	return is;
+}
+
+/* Whether it may have the mutex, which takes a notification, if it needs one. */
+static bool may_go(struct asked *asked, const struct vez__guard *g)
+{
+	if (g->tickets && vez__load(g->tickets, relaxed) < VEZ__TICKET)
+		return false;
+	if (g->fn && !is_true(asked, g))
+		return false;
+	if (g->tickets)
+		vez__fetch_add(g->tickets, -VEZ__TICKET, relaxed);
+	return true;
+}
+
 /* ---- inside ---- */
 
-/* The word when this request (or nobody) is the first of those who are left. */
-static uint64_t with_first(uint64_t word, const vez_request_t *first)
+static vez_request_t *first_plain(const vez_mutex_t *m)
 {
-	word &= ~(QUEUED | VEZ__HANDOFF);
-	if (!first)
-		return word;
-	return word | QUEUED | (word & FAIR ? VEZ__HANDOFF : 0);
+	vez_request_t *r = m->core_.length_ > m->guarded_ ? m->queue_ : NULL;
+	while (r && is_guarded(r))
+		r = vez__queue_next(m->queue_, r);
+	return r;
+}
+
+/* The word when r, which has a guard or is the first without one, has left. */
+static uint64_t word_without(const vez_mutex_t *m, uint64_t word, const vez_request_t *r)
+{
+	uint32_t guarded = m->guarded_ - is_guarded(r), plain = m->core_.length_ - 1 - guarded;
+	word &= ~(QUEUED | GUARDED);
+	if (!is_guarded(r))
+		word &= ~VEZ__HANDOFF;
+	if (plain > 0 && (word & FAIR))
+		word |= VEZ__HANDOFF;
+	return word | (plain + guarded > 0 ? QUEUED : 0) | (guarded > 0 ? GUARDED : 0);
 }
 
 static bool is_free_for(uint64_t seen, const vez_request_t *r)
@@ -82,10 +164,10 @@ static bool is_free_for(uint64_t seen, const vez_request_t *r)
 	return !(seen & HELD);
 }
 
-/* Takes the free mutex for r, the first. False: the word has changed. */
+/* Takes the free mutex for r, the first without a guard. False: the word has changed. */
 static bool take_for(struct vez__stay *in, uint64_t seen, const vez_request_t *r)
 {
-	uint64_t next = with_first(seen, vez__queue_next(r, r)) | HELD;
+	uint64_t next = word_without(mutex_of(in), seen, r) | HELD;
 	if (!vez__change(in, seen, next))
 		return false;
 	note_owner(mutex_of(in), next, r->value_, 1);
@@ -94,8 +176,8 @@ static bool take_for(struct vez__stay *in, uint64_t seen, const vez_request_t *r
 
 static bool serve(struct vez__stay *in, uint64_t seen)
 {
-	vez_request_t *first = mutex_of(in)->queue_;
-	if (!first || (seen & HELD))
+	vez_request_t *first = seen & HELD ? NULL : first_plain(mutex_of(in));
+	if (!first)
 		return false;
 	if (!(seen & VEZ__HANDOFF))
 		return vez__barging_ask(in, seen, first, 0);
@@ -104,14 +186,138 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	return true;
 }
 
+/* The mutex is this thread's: it becomes that of r. */
+static void give(struct vez__stay *in, vez_request_t *r)
+{
+	vez_mutex_t *m = mutex_of(in);
+	uint64_t seen, next;
+	do {
+		seen = vez__word_of(in);
+		next = word_without(m, seen, r) & ~NOTED;
+	} while (!vez__change(in, seen, next));
+	note_owner(m, next, r->value_, 1);
+	m->guarded_ -= is_guarded(r);
+	vez__settle(in, r, 0);
+}
+
+/* r, which has a guard, is not queued any more. */
+static void mark_without(struct vez__stay *in, const vez_request_t *r)
+{
+	vez_mutex_t *m = mutex_of(in);
+	uint64_t seen;
+	do
+		seen = vez__word_of(in);
+	while (!vez__change(in, seen, word_without(m, seen, r)));
+	m->guarded_--;
+}
+
+/* r waits to be notified, and is not asked until then. */
+static void fall_asleep(struct vez__stay *in, vez_request_t *r)
+{
+	mark_without(in, r);
+	vez__set_aside(r);
+	guard_of(r)->asleep = true;
+}
+
+static void wake_up(struct vez__stay *in, vez_request_t *r)
+{
+	guard_of(r)->asleep = false;
+	mutex_of(in)->guarded_++;
+	vez__insert(in->core, r);
+}
+
+/* The mutex is this thread's, and known was false: the first who may have the mutex. Those who were notified, and whose
+ * guards are false, are not any more. */
+static vez_request_t *first_to_go(struct vez__stay *in, const struct vez__guard *known)
+{
+	vez_mutex_t *m = mutex_of(in);
+	struct asked asked = { .count = 0 };
+	vez_request_t *r, *next;
+	if (known)
+		remember(&asked, known);
+	for (r = m->queue_; r && is_guarded(r); r = next) {
+		next = vez__queue_next(m->queue_, r);
+		if (may_go(&asked, guard_of(r)))
+			break;
+		if (guard_of(r)->tickets)
+			fall_asleep(in, r);
+	}
+	return r;
+}
+
+static void set_free(struct vez__stay *in)
+{
+	vez__fetch_and(&in->core->word_, ~(HELD | NOTED), release);
+}
+
+/* The mutex is this thread's, and known was false: hands the mutex to the first who may have it, or lets it go. */
+static void hand_on(struct vez__stay *in, const struct vez__guard *known)
+{
+	vez_request_t *r = first_to_go(in, known);
+	if (r && (is_guarded(r) || (vez__word_of(in) & VEZ__HANDOFF)))
+		give(in, r);
+	else
+		set_free(in);
+}
+
 static void retry(struct vez__stay *in, vez_request_t *r)
 {
-	vez__barging_retry(in, r, &mutex_of(in)->queue_, is_free_for, take_for, true);
+	vez_request_t *first = first_plain(mutex_of(in));
+	vez__barging_retry(in, r, &first, is_free_for, take_for, true);
+}
+
+/* By seen the mutex is free, and taken to ask r once more: behind a plain request its guard may have become true since.
+ * False: so it has, and the mutex is its thread's, or the word has changed. */
+static bool still_false(struct vez__stay *in, uint64_t seen, vez_request_t *r)
+{
+	if (!vez__change(in, seen, seen | HELD))
+		return false;
+	bool is = guard_of(r)->fn(guard_of(r)->arg);
+	if (is)
+		give(in, r);
+	else
+		set_free(in);
+	return !is;
+}
+
+/* One who waits on a condition gives up; without a guard, it has been notified if it could be. */
+static void roll_back_notified(struct vez__stay *in, vez_request_t *r)
+{
+	struct vez__guard *g = guard_of(r);
+	if (g->asleep)
+		wake_up(in, r);
+	else if (!g->fn && vez__load(g->tickets, relaxed) >= VEZ__TICKET)
+		g->notified = may_go(NULL, g);
+}
+
+static bool roll_back_guarded(struct vez__stay *in, uint64_t seen, vez_request_t *r)
+{
+	if (guard_of(r)->tickets)
+		roll_back_notified(in, r);
+	else if (!(seen & HELD) && !still_false(in, seen, r))
+		return false;
+	mark_without(in, r);
+	return true;
 }
 
 static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	return r != mutex_of(in)->queue_ || vez__change(in, seen, with_first(seen, vez__queue_next(r, r)));
+	if (is_guarded(r))
+		return roll_back_guarded(in, seen, r);
+	return r != first_plain(mutex_of(in)) || vez__change(in, seen, word_without(mutex_of(in), seen, r));
+}
+
+/* Those behind the first plain request were not asked since the mutex is free. */
+static void gave_up(struct vez__stay *in, vez_request_t *r)
+{
+	uint64_t seen = vez__word_of(in);
+	while (!is_guarded(r) && (seen & GUARDED) && !(seen & HELD)) {
+		if (vez__change(in, seen, seen | HELD)) {
+			hand_on(in, NULL);
+			return;
+		}
+		seen = vez__word_of(in);
+	}
 }
 
 static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
@@ -146,10 +352,14 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 	return try_take((vez_mutex_t *)c) ? 0 : EBUSY;
 }
 
-static const struct vez__rules mutex_rules = {
-	.type = VEZ__MUTEX, .queue = offsetof(vez_mutex_t, queue_), .attempt = attempt, .take = take, .mark = mark,
-	.serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry,
-};
+/* Of those who wait for the mutex; and of those who wait on a condition to be notified, and then for the mutex. */
+#define RULES(what) \
+	{ \
+		.type = (what), .queue = offsetof(vez_mutex_t, queue_), .attempt = attempt, .take = take, .mark = mark, \
+		.serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry, .gave_up = gave_up, \
+	}
+
+static const struct vez__rules mutex_rules = RULES(VEZ__MUTEX), when_rules = RULES(VEZ__COND);
 
 static bool look_again(void *m)
 {
@@ -256,6 +466,16 @@ static inline bool has_to_enter(uint64_t seen)
 	return (seen & QUEUED) && !(seen & VEZ__LOCKED) && !(seen & VEZ__ASKED);
 }
 
+/* The owner asks for guards. */
+static int let_go_guarded(vez_mutex_t *m)
+{
+	struct vez__stay in;
+	vez__enter(&in, &m->core_);
+	hand_on(&in, NULL);
+	vez__leave(&in, &mutex_rules);
+	return 0;
+}
+
 static VEZ__COLD int let_go(vez_mutex_t *m)
 {
 	uint64_t seen = vez__load(&m->core_.word_, relaxed);
@@ -265,6 +485,8 @@ static VEZ__COLD int let_go(vez_mutex_t *m)
 	do {
 		if (!(seen & HELD))
 			return EPERM;
+		if (seen & GUARDED)
+			return let_go_guarded(m);
 		enters = has_to_enter(seen);
 	} while (!vez__cas(&m->core_.word_, &seen, (seen & ~(HELD | NOTED)) | (enters ? VEZ__LOCKED : 0), acq_rel));
 	if (enters)
@@ -285,7 +507,7 @@ static VEZ__COLD int unlock_tracked(vez_mutex_t *m)
 int vez_mutex_unlock(vez_mutex_t *m)
 {
 	uint64_t seen = vez__load(&m->core_.word_, relaxed);
-	if (VEZ__LIKELY((seen & (HELD | NOTED | TRACKED)) == HELD) && VEZ__LIKELY(!has_to_enter(seen)) &&
+	if (VEZ__LIKELY((seen & (HELD | NOTED | TRACKED | GUARDED)) == HELD) && VEZ__LIKELY(!has_to_enter(seen)) &&
 	    VEZ__LIKELY(vez__cas(&m->core_.word_, &seen, seen & ~HELD, release)))
 		return 0;
 	return seen & TRACKED ? unlock_tracked(m) : let_go(m);
@@ -328,6 +550,7 @@ void vez__mutex_queue(vez_mutex_t *m, vez_request_t *r)
 		;
 	while (r) {
 		vez_request_t *next = r->with_.ptr_;
+		r->with_.ptr_ = NULL;
 		vez__move_in(&in, &mutex_rules, r);
 		r = next;
 	}
@@ -337,6 +560,173 @@ void vez__mutex_queue(vez_mutex_t *m, vez_request_t *r)
 bool vez__mutex_was_queued(const vez_request_t *r)
 {
 	return r->rules_ == &mutex_rules;
+}
+
+/* ---- waiting for guards ---- */
+
+/* Inside: a guard is queued from here on. Whether the mutex was free, and is this thread's now; if not, its owner asks. */
+static bool mark_guarded(struct vez__stay *in)
+{
+	uint64_t seen;
+	do
+		seen = vez__word_of(in);
+	while (!vez__change(in, seen, seen | QUEUED | GUARDED | HELD));
+	return !(seen & HELD);
+}
+
+/* Queues the wait; if the caller owns the mutex, and so has found the guard false, it is let go. EINPROGRESS, or
+ * ECANCELED. */
+static int file_guarded(vez_mutex_t *m, struct wait *w, bool owned)
+{
+	struct vez__stay in;
+	const struct vez__guard *known = owned ? &w->guard : NULL;
+	vez__enter(&in, &m->core_);
+	bool waits = vez__prepare(in.core, &mutex_rules, &m->queue_, &w->r);
+	if (waits) {
+		owned |= mark_guarded(&in);
+		m->guarded_++;
+		vez__insert(in.core, &w->r);
+	}
+	if (owned)
+		hand_on(&in, known);
+	vez__leave(&in, &mutex_rules);
+	return waits ? EINPROGRESS : ECANCELED;
+}
+
+/* Waits; 0: the mutex is the caller's, once, and the guard true. Else it is not. */
+static int wait_guarded(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	struct wait w;
+	w.guard = guard;
+	vez__request_init_local(&w.r, 0, cancel);
+	w.r.value_ = vez__self();
+	w.r.with_.ptr_ = &w.guard;
+	if (owned) {
+		uint64_t word = vez__load(&m->core_.word_, relaxed);
+		note_owner(m, word, 0, 0);
+		if (word & NOTED)
+			vez__inspect_disowns(m);
+	}
+	int rc = file_guarded(m, &w, owned);
+	return rc == EINPROGRESS ? vez__await(&w.r, deadline) : rc;
+}
+
+static VEZ__COLD int await_slow(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	uint32_t holds = m->holds_;
+	int rc = wait_guarded(m, guard, true, deadline, cancel);
+	if (rc == 0) {
+		vez__mutex_restore(m, holds);
+		return 0;
+	}
+	vez__mutex_retake(m, holds);
+	return guard.fn(guard.arg) ? 0 : rc;
+}
+
+int vez_mutex_await(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
+		    vez_cancel_t *cancel)
+{
+	if (!guard)
+		return EINVAL;
+	if (!vez__mutex_is_mine(m))
+		return EPERM;
+	if (guard(arg))
+		return 0;
+	int refused = vez__limits_refuse(deadline, cancel);
+	return refused ? refused : await_slow(m, (struct vez__guard){ .fn = guard, .arg = arg }, deadline, cancel);
+}
+
+/* Its owner locks it once more, and waits. */
+static int relock_when(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	int rc = relock(m, EDEADLK);
+	if (rc == 0) {
+		rc = vez_mutex_await(m, guard.fn, guard.arg, deadline, cancel);
+		if (rc != 0)
+			m->holds_--;
+	}
+	return rc;
+}
+
+static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline,
+				    vez_cancel_t *cancel)
+{
+	bool late = vez__deadline_passed(deadline);
+	if (!owned && (try_take(m) || (!late && vez__spin(VEZ__SPIN_MUTEX, VEZ__SPIN_RARELY, look_again, m)))) {
+		owned = true;
+		note_owner(m, vez__load(&m->core_.word_, relaxed), vez__self(), 1);
+		if (guard.fn(guard.arg))
+			return taken(m);
+	}
+	if (late) {
+		if (owned)
+			vez__mutex_release_all(m);
+		return ETIMEDOUT;
+	}
+	int rc = wait_guarded(m, guard, owned, deadline, cancel);
+	return rc == 0 ? taken(m) : rc;
+}
+
+int vez_mutex_lock_when(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
+			vez_cancel_t *cancel)
+{
+	struct vez__guard g = { .fn = guard, .arg = arg };
+	if (!guard)
+		return EINVAL;
+	if (vez__is_fired(cancel))
+		return ECANCELED;
+	bool owned = lock_fast(m);
+	if (owned && guard(arg))
+		return taken(m);
+	if (!owned && (vez__load(&m->core_.word_, relaxed) & TRACKED) && is_owner(m))
+		return relock_when(m, g, deadline, cancel);
+	return lock_when_slow(m, g, owned, deadline, cancel);
+}
+
+/* ---- for waits with a guard on a condition ---- */
+
+bool vez__mutex_doze(vez_mutex_t *m, struct vez__when *w, const void *condition)
+{
+	struct vez__stay in;
+	vez__enter(&in, &m->core_);
+	bool waits = vez__prepare(in.core, &when_rules, &m->queue_, &w->r);
+	if (waits) {
+		vez__set_aside(&w->r);
+		w->guard.asleep = true;
+		vez__inspect_place_at(&w->r, condition);
+	}
+	vez__leave_pending(&in, &mutex_rules); /* the mutex is the caller's: nothing is settled */
+	return waits;
+}
+
+/* Inside: those who still wait are asked from here on. How many they are; *asked: some of them were before. */
+static size_t wake_all(struct vez__stay *in, struct vez__when *first, bool *asked)
+{
+	size_t count = 0;
+	for (struct vez__when *w = first; w; w = w->next) {
+		if (vez__is_settled(&w->r))
+			continue;
+		count++;
+		if (w->guard.asleep)
+			wake_up(in, &w->r);
+		else
+			*asked = true;
+	}
+	return count;
+}
+
+size_t vez__mutex_notify(struct vez__stay *in, vez_mutex_t *m, struct vez__when *first, size_t most)
+{
+	uint64_t *tickets = first->guard.tickets;
+	bool asked = false;
+	vez__enter(in, &m->core_);
+	size_t all = wake_all(in, first, &asked), before = vez__load(tickets, relaxed) / VEZ__TICKET;
+	size_t kept = asked ? before : 0, given = most < all - kept ? most : all - kept;
+	vez__fetch_add(tickets, (kept + given - before) * VEZ__TICKET, relaxed);
+	if (all > 0 && mark_guarded(in))
+		hand_on(in, NULL);
+	vez__leave_pending(in, &mutex_rules);
+	return given;
 }
 
 /* ---- the rest ---- */

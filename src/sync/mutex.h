@@ -1,10 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* What conditions need of a mutex. */
+/* What conditions need of a mutex, and guards. */
 #ifndef VEZ__MUTEX_H
 #define VEZ__MUTEX_H
 
 #include "../engine/core.h"
 #include "vez/mutex.h"
+
+/* What a request waits for that has a guard: its pointer. On its thread's stack. */
+struct vez__guard {
+	bool (*fn)(void *arg); /* NULL: always true, if it has tickets */
+	void *arg;
+	/* Of one who waits on a condition: where the notifications that nobody has had yet are counted, in the upper half;
+	 * whether it is asked for none of them now; whether it has had one and gives up all the same. Inside the mutex. */
+	uint64_t *tickets;
+	bool asleep;
+	bool notified;
+};
+
+/* A wait with a guard on a condition. */
+struct vez__when {
+	vez_request_t place; /* in the condition's queue: it waits for nothing */
+	vez_request_t r;     /* waits for the mutex, when it is notified */
+	struct vez__guard guard;
+	struct vez__when *next;
+};
+
+#define VEZ__TICKET (UINT64_C(1) << 32)
+
+/* Inside the condition's core, by the owner: w waits, asleep; for inspection on this condition. False: its token
+ * is fired. */
+bool vez__mutex_doze(vez_mutex_t *m, struct vez__when *w, const void *condition);
+
+/* Inside the condition's core: at most so many of these, in this order, are to be let in; how many can be. If the mutex
+ * is free they are asked at once; what is settled then is to be published from *in when the condition has been left. */
+size_t vez__mutex_notify(struct vez__stay *in, vez_mutex_t *m, struct vez__when *first, size_t most);
 
 /* Whether the calling thread may unlock it, as far as that is known. */
 bool vez__mutex_is_mine(const vez_mutex_t *m);

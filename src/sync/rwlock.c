@@ -476,6 +476,12 @@ int vez_rwlock_wrunlock(vez_rwlock_t *l)
 	return give_back(l, after_wrunlock);
 }
 
+/* The caller's own hold says which it is: while it reads nobody is WRITING, and while it writes nobody reads. */
+int vez_rwlock_unlock(vez_rwlock_t *l)
+{
+	return vez__load(&l->core_.word_, relaxed) & WRITING ? vez_rwlock_wrunlock(l) : vez_rwlock_rdunlock(l);
+}
+
 int vez_rwlock_downgrade(vez_rwlock_t *l)
 {
 	return give_back(l, after_downgrade);

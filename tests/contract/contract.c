@@ -3,7 +3,7 @@
  * The public contract as a compiler sees it: every function with its exact type, every constant and initializer.
  * Compiles against <vez.h> as C11 and as C++17; what is missing or of another type is an error. tests/contract.sh
  * defines STAGE, to what is there: 1 the core and the semaphore; 3 all classic synchronizers; 4 tokens, asynchronous
- * requests, wait-for-any; 5 delegated calls.
+ * requests, wait-for-any; 5 delegated calls; 6 waits with a guard on a mutex.
  */
 #include <vez.h>
 #ifndef STAGE
@@ -256,6 +256,16 @@ static int (*const check_vez_monitor_call_async)(vez_monitor_t *m, bool (*guard)
 static int (*const check_vez_inspect)(FILE *out) = vez_inspect;
 static void (*const check_vez_inspect_enable)(bool on) = vez_inspect_enable;
 static int (*const check_vez_inspect_name)(const void *object, const char *name) = vez_inspect_name;
+#endif
+
+#if STAGE >= 6
+static int (*const check_vez_mutex_await)(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
+					  vez_cancel_t *cancel) = vez_mutex_await;
+static int (*const check_vez_mutex_lock_when)(vez_mutex_t *m, bool (*guard)(void *arg), void *arg,
+	vez_deadline_t deadline, vez_cancel_t *cancel) = vez_mutex_lock_when;
+static int (*const check_vez_cond_wait_when)(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), void *arg,
+	vez_deadline_t deadline, vez_cancel_t *cancel) = vez_cond_wait_when;
+static int (*const check_vez_rwlock_unlock)(vez_rwlock_t *l) = vez_rwlock_unlock;
 #endif
 
 int vez_contract_checked;

@@ -157,6 +157,23 @@ X_SCENARIO(rw_write_to_two_readers, .setup = make_written, .thread = { read_told
 X_SCENARIO(rw_write_to_two_readers_fifo, .setup = make_written_fifo,
 	   .thread = { read_told, read_told, tell_and_unlock }, .check = left_free);
 
+/* Whichever way it is held. */
+static void write_any(void)
+{
+	hold_write();
+	told++;
+	x_assert(vez_rwlock_unlock(&l) == 0);
+}
+
+static void read_any(void)
+{
+	hold_read();
+	x_assert(told >= 0);
+	x_assert(vez_rwlock_unlock(&l) == 0);
+}
+
+X_SCENARIO(rw_unlock_any, .setup = make_read, .thread = { write_any, read_any, read_and_unlock }, .check = left_free);
+
 /* ---- all kinds meet ---- */
 
 static void wrote(int times)

@@ -105,6 +105,89 @@ static void test_mutex()
 	CHECK(count == 4000);
 }
 
+/* Guards of a mutex and of a condition; whoever unlocks asks them, and what they throw is their wait's. */
+static void test_guards()
+{
+	vez::mutex m;
+	vez::cond c;
+	int state = 0, seen = 0, thrown = 0;
+	auto set = [&](int to) {
+		std::lock_guard<vez::mutex> l(m);
+		state = to;
+		(void)c.notify_all();
+	};
+	{
+		thread when([&] {
+			m.lock_when([&] { return state == 1; });
+			seen = state;
+			m.unlock();
+		});
+		wait_until([&] { return m.waiters() == 1; });
+		set(1);
+	}
+	CHECK(seen == 1);
+	{
+		thread awaits([&] {
+			std::lock_guard<vez::mutex> l(m);
+			m.await([&] { return state == 2; });
+			seen = state;
+		});
+		wait_until([&] { return m.waiters() == 1; });
+		set(2);
+	}
+	CHECK(seen == 2);
+	{
+		thread told([&] {
+			std::unique_lock<vez::mutex> l(m);
+			c.wait_when(l, [&] { return state == 3; });
+			seen = state;
+		});
+		wait_until([&] { return c.waiters() == 1; });
+		set(3);
+	}
+	CHECK(seen == 3);
+	{
+		auto throws_at_4 = [&] {
+			if (state == 4)
+				throw 4;
+			return false;
+		};
+		thread when([&] {
+			int n = int_thrown_by([&] { m.lock_when(throws_at_4); });
+			std::lock_guard<vez::mutex> l(m); /* it was not locked */
+			thrown += n;
+		});
+		thread awaits([&] {
+			std::lock_guard<vez::mutex> l(m);
+			thrown += int_thrown_by([&] { m.await(throws_at_4); });
+		});
+		thread told([&] {
+			std::unique_lock<vez::mutex> l(m);
+			thrown += int_thrown_by([&] { c.wait_when(l, throws_at_4); });
+		});
+		wait_until([&] { return m.waiters() == 2 && c.waiters() == 1; });
+		set(4);
+	}
+	CHECK(thrown == 12);
+
+	vez::cancel_token t;
+	t.fire();
+	CHECK(m.lock_when_until([] { return false; }, 1ms) == vez::status::timeout);
+	CHECK(m.lock_when_until([] { return true; }, 1h, t) == vez::status::canceled);
+	CHECK(m.lock_when_until([] { return true; }, vez::deadline::passed()) == vez::status::ok);
+	CHECK(m.await_until([] { return false; }, 1ms) == vez::status::timeout);
+	CHECK(m.await_until([] { return false; }, 1h, t) == vez::status::canceled);
+	CHECK(m.await_until([] { return true; }, 1h, t) == vez::status::ok);
+	m.unlock();
+	CHECK(thrown_by([&] { m.await([] { return true; }); }) == EPERM);
+	std::unique_lock<vez::mutex> l(m);
+	CHECK(c.wait_when_until(l, [] { return false; }, 1ms) == vez::status::timeout);
+	CHECK(c.wait_when_until(l, [] { return false; }, 1h, t) == vez::status::canceled);
+	CHECK(l.owns_lock() && !m.try_lock());
+	l.unlock();
+	CHECK(thrown_by([&] { c.wait_when(l, [] { return true; }); }) == EPERM);
+}
+
 static void test_cond()
 {
 	vez::mutex m;
@@ -505,6 +588,7 @@ int main()
 {
 	test_static_objects();
 	test_mutex();
+	test_guards();
 	test_cond();
 	test_rwlock();
 	test_semaphore();
