@@ -624,6 +624,60 @@ Test(cancel, G02_TOK_07_detached_crosswise)
 	}
 }
 
+struct looping {
+	vez_cancel_t *token;
+	vez_cancel_hook_t *hook;
+	struct looping *next; /* what its function attaches; itself, at last */
+	int runs;
+	int rc;
+};
+
+static void attach_next(void *arg)
+{
+	struct looping *l = arg;
+	if (++l->runs < 1000) /* so that a failure ends */
+		l->rc = vez_cancel_attach(l->next->token, l->next->hook, attach_next, l->next);
+}
+
+static void attach_looping(struct looping *l, int expected)
+{
+	EXPECT_EQ(vez_cancel_attach(l->token, l->hook, attach_next, l), expected);
+}
+
+/* Functions that attach, to tokens that are fired, what would run them again: one its own hook, from a fire and from an
+ * attachment; and two each other's, at one address and at two. Each runs once. Seen to fail: attach that calls what runs
+ * already (a thousand times); that compares the hook alone (the second of two at one address does not run). */
+Test(cancel, ALL_a_hook_that_attaches_itself_to_a_fired_token)
+{
+	for (int fired = 0; fired < 2; fired++) {
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		vez_cancel_hook_t h;
+		struct looping own = { &c, &h, &own, 0, 0 };
+		if (fired)
+			vez_cancel_fire(&c);
+		attach_looping(&own, fired ? EALREADY : 0);
+		vez_cancel_fire(&c);
+		EXPECT(own.runs == 1 && own.rc == EALREADY);
+		EXPECT_EQ(vez_cancel_detach(&c, &h), EALREADY);
+		EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		vez_cancel_t c[2] = { VEZ_CANCEL_INITIALIZER };
+		vez_cancel_hook_t h[2];
+		struct looping second = { &c[i % 2], &h[i / 2], NULL, 0, 0 };
+		struct looping first = { &c[0], &h[0], &second, 0, 0 };
+		second.next = &first;
+		vez_cancel_init(&c[1]);
+		vez_cancel_fire(&c[1]);
+		attach_looping(&first, 0);
+		vez_cancel_fire(&c[0]);
+		EXPECT(first.runs == 1 && first.rc == EALREADY);
+		EXPECT(second.runs == 1 && second.rc == EALREADY);
+		EXPECT_EQ(vez_cancel_destroy(&c[0]), 0);
+		EXPECT_EQ(vez_cancel_destroy(&c[1]), 0);
+	}
+}
+
 static void free_itself(void *arg)
 {
 	guard_close(arg);

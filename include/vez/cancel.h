@@ -93,7 +93,8 @@ vez_cancel_t *vez_cancel_self(void);
 
 /* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and
  * fn(arg) has been called by this call. Once it began, vez does not touch the hook again, so that fn may free it or
- * attach it anew. */
+ * attach it anew. Where fn attaches it as it was, and the token is still fired, that would have no end: EALREADY, and
+ * nothing is called or attached; a fn that is to be called again clears the token first. */
 int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *arg), void *arg);
 
 /* Detaches the hook. 0: it has not run and never will. EALREADY: it ran, and has returned: if it is running, this waits

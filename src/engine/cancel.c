@@ -48,11 +48,14 @@ static struct {
 } kin;
 static struct vez__agenda due;
 
-/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is
- * looked at. */
+/* A hook that runs, and as what it was attached. renewed: it was attached anew since it began, so that it is the
+ * caller's memory that is looked at. */
 struct run {
 	struct run *next;
 	const vez_cancel_hook_t *hook;
+	const vez_cancel_t *token;
+	void (*fn)(void *arg);
+	void *arg;
 	uint64_t runner;
 	bool renewed;
 };
@@ -145,13 +148,11 @@ static void end_run(struct vez__stay *in, struct run *run, vez_cancel_t *c)
 /* Inside kin, which it leaves meanwhile: runs a hook that is in no ring any more. */
 static void run_hook(struct vez__stay *in, vez_cancel_t *c, vez_cancel_hook_t *h)
 {
-	void (*fn)(void *) = h->fn_;
-	void *arg = h->arg_;
-	struct run run = { running, h, vez__self(), false };
+	struct run run = { running, h, c, h->fn_, h->arg_, vez__self(), false };
 	h->token_ = NULL;
 	running = &run;
 	leave_kin(in);
-	fn(arg);
+	run.fn(run.arg);
 	enter_kin(in);
 	end_run(in, &run, c);
 }
@@ -289,11 +290,25 @@ static void renew_runs(const vez_cancel_hook_t *h)
 			run->renewed = true;
 }
 
+/* Inside kin: whether this call comes from inside what it would call, at any depth; calling it would have no end. */
+static bool runs_already(const vez_cancel_t *c, const vez_cancel_hook_t *h, void (*fn)(void *), const void *arg)
+{
+	uint64_t self = vez__self();
+	const struct run *run = running;
+	while (run && !(run->runner == self && run->hook == h && run->token == c && run->fn == fn && run->arg == arg))
+		run = run->next;
+	return run;
+}
+
 int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
 {
 	struct vez__stay in;
 	enter_kin(&in);
 	bool fired = vez_cancel_fired(c);
+	if (fired && runs_already(c, h, fn, arg)) {
+		leave_kin(&in);
+		return EALREADY;
+	}
 	renew_runs(h);
 	h->fn_ = fn;
 	h->arg_ = arg;
