@@ -119,16 +119,20 @@ void vez__sys_restore_signals(const sigset_t *before)
 int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before)
 {
 	int saved = errno;
-	struct sigaction action = { .sa_flags = SA_RESTART };
+	struct sigaction replaced, action = { .sa_flags = SA_RESTART };
 	action.sa_handler = handler;
-	int rc = sigaction(signo, &action, before);
+	int rc = sigaction(signo, &action, &replaced);
 	errno = saved;
+	if (rc == 0 && replaced.sa_handler != handler)
+		*before = replaced;
 	return rc ? EINVAL : 0;
 }
 
-void vez__sys_unhandle(int signo, const struct sigaction *before)
+void vez__sys_unhandle(int signo, void (*handler)(int), const struct sigaction *before)
 {
-	sigaction(signo, before, NULL);
+	struct sigaction now;
+	if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == handler)
+		sigaction(signo, before, NULL);
 }
 
 void vez__sys_yield(void)

@@ -41,9 +41,10 @@ void vez__sys_join(pthread_t thread);
 void vez__sys_block_signals(sigset_t *before);
 void vez__sys_restore_signals(const sigset_t *before);
 
-/* Has handler, with SA_RESTART, handle the signal, and tells what did before; brings that back. 0 or EINVAL. */
+/* Has handler, with SA_RESTART, handle the signal, and tells what did before, unless it was that handler. 0 or EINVAL.
+ * Brings what did before back, where that handler still handles the signal. */
 int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before);
-void vez__sys_unhandle(int signo, const struct sigaction *before);
+void vez__sys_unhandle(int signo, void (*handler)(int), const struct sigaction *before);
 
 /* Lets another thread run. */
 void vez__sys_yield(void);
