@@ -7,6 +7,7 @@
  * Time is virtual: it moves when a deadline passes or a clock reading is chosen to be late.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "engine.h"
 #include "src/futex/sys.h"
@@ -198,6 +199,19 @@ void vez__sys_restore_signals(const sigset_t *before)
 void vez__sys_yield(void)
 {
 	x_yield();
+}
+
+/* Nothing is refused here. */
+void vez__sys_nap(int64_t until)
+{
+	(void)until;
+	x_yield();
+}
+
+void vez__sys_die(const char *line)
+{
+	x_failed(__FILE__, __LINE__, line);
+	abort();
 }
 
 /* One handler for each signal, or none; nothing was there before. Whether there is one is a word, which changes by steps. */
