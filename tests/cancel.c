@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Cancellation tokens: the waits that they end, their families and hooks, the moments and signals that fire them. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vez.h>
@@ -13,6 +15,7 @@
 #include "guard.h"
 #include "engine/alarm.h"
 #include "engine/filing.h"
+#include "engine/signals.h"
 
 TestSuite(cancel, .timeout = 120);
 
@@ -624,6 +627,60 @@ Test(cancel, G02_TOK_07_detached_crosswise)
 	}
 }
 
+struct looping {
+	vez_cancel_t *token;
+	vez_cancel_hook_t *hook;
+	struct looping *next; /* what its function attaches; itself, at last */
+	int runs;
+	int rc;
+};
+
+static void attach_next(void *arg)
+{
+	struct looping *l = arg;
+	if (++l->runs < 1000) /* so that a failure ends */
+		l->rc = vez_cancel_attach(l->next->token, l->next->hook, attach_next, l->next);
+}
+
+static void attach_looping(struct looping *l, int expected)
+{
+	EXPECT_EQ(vez_cancel_attach(l->token, l->hook, attach_next, l), expected);
+}
+
+/* Functions that attach, to tokens that are fired, what would run them again: one its own hook, from a fire and from an
+ * attachment; and two each other's, at one address and at two. Each runs once. Seen to fail: attach that calls what runs
+ * already (a thousand times); that compares the hook alone (the second of two at one address does not run). */
+Test(cancel, ALL_a_hook_that_attaches_itself_to_a_fired_token)
+{
+	for (int fired = 0; fired < 2; fired++) {
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		vez_cancel_hook_t h;
+		struct looping own = { &c, &h, &own, 0, 0 };
+		if (fired)
+			vez_cancel_fire(&c);
+		attach_looping(&own, fired ? EALREADY : 0);
+		vez_cancel_fire(&c);
+		EXPECT(own.runs == 1 && own.rc == EALREADY);
+		EXPECT_EQ(vez_cancel_detach(&c, &h), EALREADY);
+		EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		vez_cancel_t c[2] = { VEZ_CANCEL_INITIALIZER };
+		vez_cancel_hook_t h[2];
+		struct looping second = { &c[i % 2], &h[i / 2], NULL, 0, 0 };
+		struct looping first = { &c[0], &h[0], &second, 0, 0 };
+		second.next = &first;
+		vez_cancel_init(&c[1]);
+		vez_cancel_fire(&c[1]);
+		attach_looping(&first, 0);
+		vez_cancel_fire(&c[0]);
+		EXPECT(first.runs == 1 && first.rc == EALREADY);
+		EXPECT(second.runs == 1 && second.rc == EALREADY);
+		EXPECT_EQ(vez_cancel_destroy(&c[0]), 0);
+		EXPECT_EQ(vez_cancel_destroy(&c[1]), 0);
+	}
+}
+
 static void free_itself(void *arg)
 {
 	guard_close(arg);
@@ -1118,6 +1175,134 @@ Test(cancel, ALL_the_handler_from_before_comes_back)
 	EXPECT(handler_of(SIGUSR2) == SIG_IGN);
 	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR2), 0);
 	EXPECT(handler_of(SIGUSR2) == SIG_IGN);
+}
+
+/* Somebody else has a say, too: the next call installs the handler anew, for the same token and for another; and what they
+ * have installed is neither thrown away nor forgotten. Seen to fail: take_over that installs the handler only where the
+ * signal has no token; unhandle that does not look whose handler it is; handle that keeps its own as the one before. */
+Test(cancel, ALL_a_handler_that_others_have_replaced)
+{
+	vez_cancel_t c[2] = { VEZ_CANCEL_INITIALIZER };
+	vez_cancel_init(&c[1]);
+	signal(SIGUSR1, SIG_IGN);
+	EXPECT_EQ(vez_cancel_on_signal(&c[0], SIGUSR1), 0);
+	void (*own)(int) = handler_of(SIGUSR1);
+	for (int i = 0; i < 4; i++) {
+		vez_cancel_t *token = &c[i / 2];
+		signal(SIGUSR1, i % 2 ? old_handler : SIG_IGN);
+		EXPECT_EQ(vez_cancel_on_signal(token, SIGUSR1), 0);
+		EXPECT(handler_of(SIGUSR1) == own);
+		raise(SIGUSR1);
+		UNTIL(vez_cancel_fired(token));
+		EXPECT(vez_cancel_clear(token));
+	}
+	/* One that was there between two calls for the same token, and has put ours back: the one before is still known. */
+	EXPECT_EQ(vez_cancel_on_signal(&c[1], SIGUSR1), 0);
+	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR1), 0);
+	EXPECT(handler_of(SIGUSR1) == old_handler);
+	/* Neither form of giving it back throws away what came later. */
+	for (int destroys = 0; destroys < 2; destroys++) {
+		EXPECT_EQ(vez_cancel_on_signal(&c[0], SIGUSR1), 0);
+		signal(SIGUSR1, destroys ? old_handler : SIG_IGN);
+		EXPECT_EQ(destroys ? vez_cancel_destroy(&c[0]) : vez_cancel_on_signal(NULL, SIGUSR1), 0);
+		EXPECT(handler_of(SIGUSR1) == (destroys ? old_handler : SIG_IGN));
+	}
+	EXPECT(!vez_cancel_fired(&c[1]));
+	EXPECT_EQ(vez_cancel_destroy(&c[1]), 0);
+}
+
+static void bind_own(void *arg)
+{
+	EXPECT_EQ(vez_cancel_on_signal(vez_cancel_self(), *(int *)arg), 0);
+}
+
+/* A signal that was to fire the token of a thread does not kill the process because the thread has ended. Seen to fail:
+ * at_exit that gives the handler back (killed by SIGUSR2). */
+Test(cancel, ALL_a_signal_of_a_thread_that_has_ended)
+{
+	int signo = SIGUSR2;
+	struct thread t;
+	signal(signo, SIG_DFL);
+	thread_start(&t, bind_own, &signo);
+	thread_join(&t);
+	raise(signo);
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez__signals_fire(); /* what the library's thread does */
+	EXPECT_EQ(vez_cancel_on_signal(&c, signo), 0);
+	EXPECT(!vez_cancel_fired(&c));
+	raise(signo);
+	UNTIL(vez_cancel_fired(&c));
+	thread_start(&t, bind_own, &signo);
+	thread_join(&t);
+	EXPECT_EQ(vez_cancel_on_signal(NULL, signo), 0);
+	EXPECT(handler_of(signo) == SIG_DFL);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+/* Destructors of thread-specific data that use the token, in every round that the C library makes. */
+static struct late {
+	pthread_key_t key;
+	int rounds;
+	int moments, children, signals, refused;
+	vez_cancel_t child[PTHREAD_DESTRUCTOR_ITERATIONS];
+	struct note note[PTHREAD_DESTRUCTOR_ITERATIONS];
+	vez_sem_t s;
+} late;
+
+static void use_own_late(void *arg)
+{
+	vez_cancel_t *own = vez_cancel_self();
+	int round = late.rounds++;
+	late.moments += vez_cancel_fire_at(own, vez_after_ms(1000000)) == 0;
+	late.children += vez_cancel_init_child(&late.child[round], own) == 0;
+	late.signals += vez_cancel_on_signal(own, SIGUSR2) == 0;
+	note_init(&late.note[round]);
+	vez_request_set_limits(&late.note[round].r, VEZ_FOREVER, own);
+	late.refused += vez_sem_acquire_async(&late.s, 1, &late.note[round].r) == ECANCELED;
+	pthread_setspecific(late.key, arg);
+}
+
+static void *use_own(void *arg)
+{
+	vez_cancel_self();
+	pthread_setspecific(late.key, arg);
+	return NULL;
+}
+
+/* The thread's stack, and its token with it, is gone when it has been joined; nothing may lead there. Seen to fail: at_exit
+ * that sees the token whenever it is asked for, and forgets what the last round does. */
+Test(cancel, ALL_a_threads_own_token_in_late_destructors)
+{
+	enum { SIZE = 1 << 20, LAST = PTHREAD_DESTRUCTOR_ITERATIONS };
+	pthread_attr_t attr;
+	pthread_t t;
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_self();
+	EXPECT_EQ(pthread_key_create(&late.key, use_own_late), 0); /* runs after the library's own, in each round */
+	char *stack = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	EXPECT(stack != MAP_FAILED);
+	pthread_attr_init(&attr);
+	EXPECT_EQ(pthread_attr_setstack(&attr, stack, SIZE), 0);
+	EXPECT_EQ(pthread_create(&t, &attr, use_own, &late), 0);
+	EXPECT_EQ(pthread_join(t, NULL), 0);
+	EXPECT_EQ(mprotect(stack, SIZE, PROT_NONE), 0);
+	EXPECT_EQ(late.rounds, LAST);
+	EXPECT(late.moments == LAST - 1 && late.children == LAST && late.signals == LAST - 1);
+	EXPECT_EQ(late.refused, LAST - 1); /* the token fired in the second round, to end what waited */
+	raise(SIGUSR2);
+	EXPECT_EQ(vez_cancel_fire_at(&c, vez_after_ms(1)), 0); /* the agenda and the signals are gone through */
+	UNTIL(vez_cancel_fired(&c));
+	for (int i = 0; i < LAST; i++) {
+		EXPECT_EQ(vez_request_wait(&late.note[i].r, VEZ_FOREVER, NULL), 0);
+		EXPECT_EQ(vez_request_result(&late.note[i].r), ECANCELED);
+		vez_cancel_fire(&late.child[i]);
+		EXPECT_EQ(vez_cancel_destroy(&late.child[i]), 0);
+	}
+	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR2), 0);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+	EXPECT_EQ(pthread_key_delete(late.key), 0);
+	EXPECT_QUIET(&late.s, 0);
+	munmap(stack, SIZE);
 }
 
 /* Seen to fail: on_signal that trusts sigaction with any number; that says 0 of SIGKILL, with a token and with none. */

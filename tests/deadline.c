@@ -57,6 +57,32 @@ Test(deadline, H03_from_timespec)
 	}
 }
 
+/* A tv_nsec of the other sign takes back what tv_sec alone would overflow by, and no more. Seen to fail: a product that
+ * saturates before the rest is added, at each end; a rest that is not normalized. */
+Test(deadline, H03_from_timespec_at_the_ends)
+{
+	static const struct {
+		struct timespec ts;
+		vez_deadline_t is;
+	} of[] = {
+		{ { INT64_MAX, -1 }, VEZ_FOREVER },
+		{ { INT64_MAX, INT64_MIN }, VEZ_FOREVER },
+		{ { INT64_MIN, 1 }, VEZ_NOW },
+		{ { INT64_MIN, INT64_MAX }, VEZ_NOW },
+		{ { 9223372037, -999999999 }, 9223372036000000001 },
+		{ { 9223372037, -145224192 }, VEZ_FOREVER },
+		{ { 9223372037, -145224194 }, VEZ_FOREVER - 1 },
+		{ { -9223372037, 145224193 }, INT64_MIN + 1 },
+		{ { -9223372037, 999999999 }, -9223372036000000001 },
+		{ { 0, INT64_MAX }, VEZ_FOREVER },
+		{ { 0, INT64_MIN }, VEZ_NOW },
+		{ { 1, -S }, 0 },
+		{ { -1, S + 1 }, 1 },
+	};
+	for (unsigned i = 0; i < sizeof of / sizeof of[0]; i++)
+		EXPECT_EQ(vez_deadline_from_timespec(&of[i].ts), of[i].is);
+}
+
 /* Seen to fail: a difference that wraps for VEZ_NOW, or is negative. */
 Test(deadline, H02_what_remains)
 {

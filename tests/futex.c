@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "acquire.h"
 #include "futex/spin.h"
@@ -199,6 +202,72 @@ Test(futex, K01_spins_are_bounded_and_cease_when_they_are_in_vain)
 static void ignore(int signo)
 {
 	(void)signo;
+}
+
+static const int refusals[] = { EPERM, ENOSYS, EACCES };
+
+static int64_t processor_time(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* In a sandbox that refuses all of it: a deadline is kept, a grant and a token end a wait, and nobody spins. Seen to fail:
+ * a refusal that means "look again" (no deadline ends, and it takes all the processor time there is); a wake that is
+ * refused and ends the process. */
+Test(futex, ALL_a_kernel_that_refuses_to_let_sleep)
+{
+	for (unsigned i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+		vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+		vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+		inject_refusals(refusals[i], refusals[i]);
+		errno = 55;
+		int64_t used = processor_time();
+		vez_deadline_t at = vez_after_ms(30);
+		EXPECT_EQ(vez_sem_acquire_until(&s, 1, at, NULL), ETIMEDOUT);
+		EXPECT(real_now() >= at);
+		EXPECT(processor_time() - used < 15000000);
+		EXPECT_EQ(errno, 55);
+		for (int fires = 0; fires < 2; fires++) {
+			struct acquire a = { .sem = &s, .n = 1, .form = TOKEN, .token = &c };
+			acquire_start(&a);
+			UNTIL(vez_sem_waiters(&s) == 1);
+			if (fires)
+				vez_cancel_fire(&c);
+			else
+				EXPECT_EQ(vez_sem_release(&s, 1), 0);
+			EXPECT_EQ(acquire_join(&a), fires ? ECANCELED : 0);
+		}
+		EXPECT_EQ(vez_cancel_destroy(&c), 0);
+		EXPECT_QUIET(&s, 0);
+	}
+}
+
+/* Seen to fail: a wake that is refused and forgotten (the sleeper would never know). */
+Test(futex, ALL_a_kernel_that_refuses_to_wake)
+{
+	static const char sentence[] = "vez: the kernel lets threads sleep (futex) but refuses to wake them\n";
+	for (unsigned i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+		char said[sizeof sentence] = "";
+		int ends[2], status = 0;
+		EXPECT_EQ(pipe(ends), 0);
+		pid_t child = fork();
+		if (child == 0) {
+			uint32_t word = 0;
+			signal(SIGABRT, SIG_DFL);
+			dup2(ends[1], STDERR_FILENO);
+			inject_refusals(0, refusals[i]);
+			vez__futex_wake(&word);
+			_exit(0);
+		}
+		EXPECT_EQ(waitpid(child, &status, 0), child);
+		EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		EXPECT_EQ(read(ends[0], said, sizeof said - 1), (ssize_t)sizeof sentence - 1);
+		EXPECT_EQ(strcmp(said, sentence), 0);
+		close(ends[0]);
+		close(ends[1]);
+	}
 }
 
 /* Seen to fail: without the lost wake, and with a wait loop that does not look again after EINTR. */

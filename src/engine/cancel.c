@@ -29,6 +29,7 @@
 #include "cancel.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -48,11 +49,14 @@ static struct {
 } kin;
 static struct vez__agenda due;
 
-/* A hook that runs. renewed: it was attached anew since it began, so that it is the caller's memory that is
- * looked at. */
+/* A hook that runs, and as what it was attached. renewed: it was attached anew since it began, so that it is the
+ * caller's memory that is looked at. */
 struct run {
 	struct run *next;
 	const vez_cancel_hook_t *hook;
+	const vez_cancel_t *token;
+	void (*fn)(void *arg);
+	void *arg;
 	uint64_t runner;
 	bool renewed;
 };
@@ -145,13 +149,11 @@ static void end_run(struct vez__stay *in, struct run *run, vez_cancel_t *c)
 /* Inside kin, which it leaves meanwhile: runs a hook that is in no ring any more. */
 static void run_hook(struct vez__stay *in, vez_cancel_t *c, vez_cancel_hook_t *h)
 {
-	void (*fn)(void *) = h->fn_;
-	void *arg = h->arg_;
-	struct run run = { running, h, vez__self(), false };
+	struct run run = { running, h, c, h->fn_, h->arg_, vez__self(), false };
 	h->token_ = NULL;
 	running = &run;
 	leave_kin(in);
-	fn(arg);
+	run.fn(run.arg);
 	enter_kin(in);
 	end_run(in, &run, c);
 }
@@ -198,6 +200,25 @@ void vez_cancel_fire(vez_cancel_t *c)
 	fire_and_leave(&in, c);
 }
 
+/* ---- a thread's own token ---- */
+
+static pthread_key_t exits;
+static bool can_watch;
+
+/* known: at_exit will see the token. rounds: of destructors, that have run; over: the last one has, so that nothing may
+ * lead to the token any more. */
+static __thread struct {
+	vez_cancel_t token;
+	bool known;
+	bool over;
+	int rounds;
+} mine;
+
+bool vez__cancel_is_over(const vez_cancel_t *c)
+{
+	return c == &mine.token && mine.over;
+}
+
 /* ---- moments and signals ---- */
 
 /* Inside kin. */
@@ -214,7 +235,7 @@ int vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline)
 	struct vez__stay in;
 	bool now = vez__deadline_passed(deadline);
 	bool later = deadline != VEZ_FOREVER && !now;
-	if (later && vez__clock_start() != 0)
+	if (later && (vez__cancel_is_over(c) || vez__clock_start() != 0))
 		return EAGAIN;
 	enter_kin(&in);
 	forget_moment(c);
@@ -289,11 +310,25 @@ static void renew_runs(const vez_cancel_hook_t *h)
 			run->renewed = true;
 }
 
+/* Inside kin: whether this call comes from inside what it would call, at any depth; calling it would have no end. */
+static bool runs_already(const vez_cancel_t *c, const vez_cancel_hook_t *h, void (*fn)(void *), const void *arg)
+{
+	uint64_t self = vez__self();
+	const struct run *run = running;
+	while (run && !(run->runner == self && run->hook == h && run->token == c && run->fn == fn && run->arg == arg))
+		run = run->next;
+	return run;
+}
+
 int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
 {
 	struct vez__stay in;
 	enter_kin(&in);
 	bool fired = vez_cancel_fired(c);
+	if (fired && runs_already(c, h, fn, arg)) {
+		leave_kin(&in);
+		return EALREADY;
+	}
 	renew_runs(h);
 	h->fn_ = fn;
 	h->arg_ = arg;
@@ -362,7 +397,8 @@ int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent)
 	struct vez__stay in;
 	vez_cancel_init(child);
 	enter_kin(&in);
-	adopt(parent, child);
+	if (!vez__cancel_is_over(parent))
+		adopt(parent, child);
 	if (vez_cancel_fired(parent))
 		vez__token_make_fired(child);
 	leave_kin(&in);
@@ -385,19 +421,11 @@ int vez_cancel_destroy(vez_cancel_t *c)
 	bool signalled = !used && forget(c);
 	leave_kin(&in);
 	if (signalled)
-		vez__signals_unbind(c);
+		vez__signals_unbind(c, true);
 	return used ? EBUSY : 0;
 }
 
-/* ---- a thread's own token ---- */
-
-static pthread_key_t exits;
-static bool can_watch;
-
-static __thread struct {
-	vez_cancel_t token;
-	bool known;
-} mine;
+/* ---- the end of a thread's own token ---- */
 
 static bool has_waits(vez_cancel_t *c)
 {
@@ -407,35 +435,42 @@ static bool has_waits(vez_cancel_t *c)
 	return has;
 }
 
-/* Ends the requests that still wait with a token that is about to go, and waits until those that others are ending have
- * been taken off it. */
-static void end_waits(vez_cancel_t *c)
+/* Fires a token that is about to go, but for its hooks and children: what waits with it ends. */
+static void fire_alone(vez_cancel_t *c)
 {
 	void *waits = NULL;
-	if (!has_waits(c))
-		return;
 	vez__hold();
 	vez__token_mark(c, &waits);
 	vez__let_go();
 	for (void *link; (link = vez__ring_take(&waits));)
 		vez__end_fired(vez__enlisted_at(link));
+}
+
+/* Ends the requests that still wait with a token that is about to go, and waits until those that others are ending have
+ * been taken off it. */
+static void end_waits(vez_cancel_t *c)
+{
+	if (!has_waits(c))
+		return;
+	fire_alone(c);
 	while (has_waits(c))
 		vez__sys_yield();
 }
 
-/* The thread exits: a thread that fired its token may still be inside kin. What runs later when the thread exits may ask
- * for the token again. */
+/* The thread exits: a thread that fired its token may still be inside kin. Destructors of others that run later may use
+ * the token again, and those that do have it seen again, as often as the C library runs them. */
 static void at_exit(void *token)
 {
 	struct vez__stay in;
 	vez_cancel_t *c = token;
+	mine.over = ++mine.rounds >= PTHREAD_DESTRUCTOR_ITERATIONS || pthread_setspecific(exits, token) != 0;
 	enter_kin(&in);
 	bool signalled = forget(c);
 	leave_kin(&in);
 	if (signalled)
-		vez__signals_unbind(c);
+		vez__signals_unbind(c, false);
 	end_waits(c);
-	mine.known = false;
+	mine.known = !mine.over;
 }
 
 static void make_key(void)
@@ -443,13 +478,21 @@ static void make_key(void)
 	can_watch = pthread_key_create(&exits, at_exit) == 0;
 }
 
-vez_cancel_t *vez_cancel_self(void)
+/* Also of a destructor after the last one that sees the token: what is to wait with it is refused. */
+static VEZ__COLD void meet_own(void)
 {
 	static pthread_once_t made = PTHREAD_ONCE_INIT;
-	if (VEZ__UNLIKELY(!mine.known)) {
-		pthread_once(&made, make_key);
+	pthread_once(&made, make_key);
+	if (mine.over)
+		fire_alone(&mine.token);
+	else
 		mine.known = can_watch && pthread_setspecific(exits, &mine.token) == 0;
-	}
+}
+
+vez_cancel_t *vez_cancel_self(void)
+{
+	if (VEZ__UNLIKELY(!mine.known))
+		meet_own();
 	return &mine.token;
 }
 

@@ -8,6 +8,9 @@
 /* Fires the tokens whose moment has come. When the next one's will. */
 vez_deadline_t vez__cancel_fire_due(void);
 
+/* Whether it is the calling thread's own, and goes with the thread before anything else could see to that. */
+bool vez__cancel_is_over(const vez_cancel_t *c);
+
 /* Fires the token that of says, asked where no token can be destroyed; NULL: none. */
 void vez__cancel_fire_of(vez_cancel_t *(*of)(int), int arg);
 

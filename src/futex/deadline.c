@@ -5,6 +5,8 @@
 #include "futex.h"
 #include "sys.h"
 
+#define NS_PER_S INT64_C(1000000000)
+
 static int64_t add(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -36,9 +38,20 @@ vez_deadline_t vez_after_ms(int64_t ms)
 	return vez_after_ns(scale(ms, 1000000));
 }
 
+/* Normalized first, to seconds and a rest of the same sign: only then does a product that saturates mean that the sum
+ * does. */
 vez_deadline_t vez_deadline_from_timespec(const struct timespec *monotonic)
 {
-	return add(scale(monotonic->tv_sec, 1000000000), monotonic->tv_nsec);
+	int64_t seconds = add(monotonic->tv_sec, monotonic->tv_nsec / NS_PER_S);
+	int64_t rest = monotonic->tv_nsec % NS_PER_S;
+	if (seconds > 0 && rest < 0) {
+		seconds--;
+		rest += NS_PER_S;
+	} else if (seconds < 0 && rest > 0) {
+		seconds++;
+		rest -= NS_PER_S;
+	}
+	return add(scale(seconds, NS_PER_S), rest);
 }
 
 int64_t vez_deadline_remaining_ns(vez_deadline_t deadline)

@@ -4,6 +4,9 @@
  *
  * EINTR, EAGAIN, spurious returns and stray wakes all mean "look again": every caller loops on its own condition. A
  * deadline is judged by the clock, not by the kernel's word for it, so that ETIMEDOUT is never early.
+ * A sandbox may refuse a call (EPERM, ENOSYS, whatever it likes to say). A thread that may not sleep on a word naps, and
+ * looks again: nothing is lost, as it needs no wake. A wake that is refused is lost to a thread that sleeps: where
+ * sleeping on a word is not refused as well, the program ends and says why, as it would stand still for ever.
  */
 #include "futex.h"
 
@@ -14,25 +17,55 @@
 #include "probe.h"
 #include "sys.h"
 
+#define NAP_NS 1000000
+
+static bool is_refusal(int rc)
+{
+	return rc != 0 && rc != EAGAIN && rc != EINTR && rc != ETIMEDOUT;
+}
+
+static VEZ__COLD int nap(vez_deadline_t deadline)
+{
+	int64_t end = vez__sys_now() + NAP_NS;
+	vez__sys_nap(deadline < end ? deadline : end);
+	return ETIMEDOUT;
+}
+
 int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
 {
 	/* The kernel takes a negative time for an error. */
 	int rc = deadline < 0 ? ETIMEDOUT : vez__sys_futex_wait(word, expected, deadline, false);
+	if (VEZ__UNLIKELY(is_refusal(rc)))
+		rc = nap(deadline);
 	if (rc == ETIMEDOUT && deadline != VEZ_FOREVER && vez__sys_now() >= deadline)
 		return ETIMEDOUT;
 	return 0;
 }
 
+/* A word that does not read as expected: the kernel says EAGAIN, unless it is not asked. */
+static VEZ__COLD void wake_refused(void)
+{
+	uint32_t word = 0;
+	if (!is_refusal(vez__sys_futex_wait(&word, 1, VEZ_FOREVER, false)))
+		vez__sys_die("vez: the kernel lets threads sleep (futex) but refuses to wake them\n");
+}
+
+static void wake(uint32_t *word, int count)
+{
+	if (VEZ__UNLIKELY(vez__sys_futex_wake(word, count, false) < 0))
+		wake_refused();
+}
+
 void vez__futex_wake(uint32_t *word)
 {
 	VEZ__PROBE2(wake, word, 1);
-	vez__sys_futex_wake(word, 1, false);
+	wake(word, 1);
 }
 
 void vez__futex_wake_all(uint32_t *word)
 {
 	VEZ__PROBE2(wake, word, INT_MAX);
-	vez__sys_futex_wake(word, INT_MAX, false);
+	wake(word, INT_MAX);
 }
 
 void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)
@@ -45,7 +78,7 @@ void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, 
 	}
 #endif
 	/* No such call on this machine. */
-	vez__sys_futex_wake(first, 1, false);
+	wake(first, 1);
 	if (vez__exchange(second, value, release) >= threshold)
 		vez__futex_wake(second);
 }

@@ -7,6 +7,8 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,15 +33,19 @@ static long futex(uint32_t *word, int op, bool shared, uint32_t val, const void 
 	return rc;
 }
 
+/* Where long has 32 bits a late moment is cut; the caller reads the clock and waits again. */
+static struct kernel_timespec kernel_time(int64_t moment)
+{
+	int64_t sec = moment / NS_PER_S;
+	return (struct kernel_timespec){ sec > LONG_MAX ? LONG_MAX : (long)sec, (long)(moment % NS_PER_S) };
+}
+
 int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
 {
 	struct kernel_timespec ts;
 	const struct kernel_timespec *limit = NULL;
 	if (deadline != VEZ_FOREVER) {
-		int64_t sec = deadline / NS_PER_S;
-		/* Where long has 32 bits a late deadline is cut; the caller reads the clock and waits again. */
-		ts.sec = sec > LONG_MAX ? LONG_MAX : (long)sec;
-		ts.nsec = (long)(deadline % NS_PER_S);
+		ts = kernel_time(deadline);
 		limit = &ts;
 	}
 	return (int)-futex(word, FUTEX_WAIT_BITSET, shared, expected, limit, NULL, FUTEX_BITSET_MATCH_ANY);
@@ -48,7 +54,8 @@ int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadli
 int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
 {
 	long woken = futex(word, FUTEX_WAKE, shared, (uint32_t)count, NULL, NULL, 0);
-	return woken < 0 ? 0 : (int)woken;
+	bool gone = woken == -EFAULT || woken == -EINVAL; /* or used anew: EINVAL, where a lock with priorities is */
+	return gone ? 0 : (int)woken;
 }
 
 int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared)
@@ -119,16 +126,36 @@ void vez__sys_restore_signals(const sigset_t *before)
 int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before)
 {
 	int saved = errno;
-	struct sigaction action = { .sa_flags = SA_RESTART };
+	struct sigaction replaced, action = { .sa_flags = SA_RESTART };
 	action.sa_handler = handler;
-	int rc = sigaction(signo, &action, before);
+	int rc = sigaction(signo, &action, &replaced);
 	errno = saved;
+	if (rc == 0 && replaced.sa_handler != handler)
+		*before = replaced;
 	return rc ? EINVAL : 0;
 }
 
-void vez__sys_unhandle(int signo, const struct sigaction *before)
+void vez__sys_unhandle(int signo, void (*handler)(int), const struct sigaction *before)
 {
-	sigaction(signo, before, NULL);
+	struct sigaction now;
+	if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == handler)
+		sigaction(signo, before, NULL);
+}
+
+void vez__sys_nap(int64_t until)
+{
+	int saved = errno;
+	struct kernel_timespec ts = kernel_time(until);
+	/* Not clock_nanosleep(): that is a pthread cancellation point. */
+	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	errno = saved;
+}
+
+void vez__sys_die(const char *line)
+{
+	if (syscall(SYS_write, STDERR_FILENO, line, strlen(line)) < 0)
+		abort();
+	abort();
 }
 
 void vez__sys_yield(void)

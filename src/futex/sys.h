@@ -13,10 +13,11 @@
 #include "vez/deadline.h"
 
 /* FUTEX_WAIT_BITSET: sleeps if *word is still expected, until a wake or the deadline (VEZ_FOREVER: none; it must
- * not be negative). 0, or EAGAIN, EINTR, ETIMEDOUT as the kernel says. */
+ * not be negative). 0, or EAGAIN, EINTR, ETIMEDOUT as the kernel says; anything else: it refuses. */
 int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
 
-/* FUTEX_WAKE: how many were woken; an address that is no longer mapped wakes nobody. */
+/* FUTEX_WAKE: how many were woken; an address that is no longer mapped, or used for something else, wakes nobody.
+ * Negative: the kernel refuses. */
 int vez__sys_futex_wake(uint32_t *word, int count, bool shared);
 
 /* FUTEX_WAKE_OP: in one step sets *second to value (a full barrier); wakes one waiter of first and, where the old
@@ -41,9 +42,16 @@ void vez__sys_join(pthread_t thread);
 void vez__sys_block_signals(sigset_t *before);
 void vez__sys_restore_signals(const sigset_t *before);
 
-/* Has handler, with SA_RESTART, handle the signal, and tells what did before; brings that back. 0 or EINVAL. */
+/* Has handler, with SA_RESTART, handle the signal, and tells what did before, unless it was that handler. 0 or EINVAL.
+ * Brings what did before back, where that handler still handles the signal. */
 int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before);
-void vez__sys_unhandle(int signo, const struct sigaction *before);
+void vez__sys_unhandle(int signo, void (*handler)(int), const struct sigaction *before);
+
+/* Sleeps until this moment, or less. */
+void vez__sys_nap(int64_t until);
+
+/* Ends the process with SIGABRT, after this line on standard error. */
+_Noreturn void vez__sys_die(const char *line);
 
 /* Lets another thread run. */
 void vez__sys_yield(void);

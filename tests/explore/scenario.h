@@ -78,6 +78,11 @@ int x_eventfd(unsigned i);
 unsigned x_ticked(unsigned i);
 void x_eventfd_dead(unsigned i);
 
+/* The signal comes to the calling thread: what the library has installed for it (vez_cancel_on_signal) runs there. False:
+ * nothing is installed. */
+#define X_SIGNALS 65
+bool x_raise(int signo);
+
 /* In setup: the longest spin, where there is more than one processor. */
 void x_spin(unsigned pauses);
 

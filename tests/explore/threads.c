@@ -142,6 +142,13 @@ void x_eventfd_dead(unsigned i)
 	(void)i;
 }
 
+bool x_raise(int signo)
+{
+	struct sigaction action;
+	sigaction(signo, NULL, &action);
+	return action.sa_handler != SIG_DFL && raise(signo) == 0;
+}
+
 static void on_signal(int signo)
 {
 	int saved = errno;

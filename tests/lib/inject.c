@@ -29,6 +29,8 @@ static struct {
 	int64_t clock;
 	int cpus;
 	int wake_op_error;
+	int refuse_waits;
+	int refuse_wakes;
 	bool no_thread;
 } now;
 
@@ -115,6 +117,12 @@ void inject_wake_op_error(int error)
 	STORE(&now.wake_op_error, error);
 }
 
+void inject_refusals(int waits, int wakes)
+{
+	STORE(&now.refuse_waits, waits);
+	STORE(&now.refuse_wakes, wakes);
+}
+
 void inject_no_thread(bool none)
 {
 	STORE(&now.no_thread, none);
@@ -143,6 +151,9 @@ int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t
 		ADD(&now.waits, 1);
 	if (hook)
 		hook(word);
+	int refused = LOAD(&now.refuse_waits);
+	if (refused)
+		return refused;
 	if (own_waits++ % 2 == 0 && fault != FAULT_LATE && fault != FAULT_NONE)
 		return fault == FAULT_EINTR    ? EINTR :
 		       fault == FAULT_EAGAIN   ? EAGAIN :
@@ -171,12 +182,15 @@ static bool wake_of(uint32_t *word)
 
 int __wrap_vez__sys_futex_wake(uint32_t *word, int count, bool shared)
 {
+	int refused = LOAD(&now.refuse_wakes);
+	if (refused)
+		return -refused;
 	return wake_of(word) ? __real_vez__sys_futex_wake(word, count, shared) : 0;
 }
 
 int __wrap_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared)
 {
-	int error = LOAD(&now.wake_op_error);
+	int error = LOAD(&now.wake_op_error) ? LOAD(&now.wake_op_error) : LOAD(&now.refuse_wakes);
 	if (error)
 		return error;
 	wake_of(first);

@@ -55,6 +55,9 @@ void inject_before_thread(void (*hook)(void));
 /* The library cannot make a thread. */
 void inject_no_thread(bool none);
 
+/* Every futex wait, wake (FUTEX_WAKE_OP included) fails with this error; 0: as it is. */
+void inject_refusals(int waits, int wakes);
+
 /* FUTEX_WAKE_OP fails with this error; 0: as it is. */
 void inject_wake_op_error(int error);
 

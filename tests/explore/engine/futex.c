@@ -7,6 +7,7 @@
  * Time is virtual: it moves when a deadline passes or a clock reading is chosen to be late.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "engine.h"
 #include "src/futex/sys.h"
@@ -200,16 +201,49 @@ void vez__sys_yield(void)
 	x_yield();
 }
 
+/* Nothing is refused here. */
+void vez__sys_nap(int64_t until)
+{
+	(void)until;
+	x_yield();
+}
+
+void vez__sys_die(const char *line)
+{
+	x_failed(__FILE__, __LINE__, line);
+	abort();
+}
+
+/* One handler for each signal, or none; nothing was there before. Whether there is one is a word, which changes by steps. */
+static void (*handlers[X_SIGNALS])(int);
+static uint32_t handled[X_SIGNALS];
+
+static uint32_t change_handled(int signo, uint32_t to)
+{
+	static const struct x__site site = { "signal", "handle", "handled[signo]", "kernel", 0, __ATOMIC_ACQ_REL };
+	return (uint32_t)x__rmw(&handled[signo], sizeof handled[signo], X__EXCHANGE, to, &site);
+}
+
 int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before)
 {
-	(void)signo;
-	(void)handler;
 	(void)before;
+	handlers[signo] = handler;
+	change_handled(signo, 1);
 	return 0;
 }
 
-void vez__sys_unhandle(int signo, const struct sigaction *before)
+void vez__sys_unhandle(int signo, void (*handler)(int), const struct sigaction *before)
 {
-	(void)signo;
+	(void)handler;
 	(void)before;
+	change_handled(signo, 0);
+}
+
+bool x_raise(int signo)
+{
+	static const struct x__site site = { "signal", "raise", "handled[signo]", "kernel", 0, __ATOMIC_ACQUIRE };
+	if (!x__load(&handled[signo], sizeof handled[signo], &site))
+		return false;
+	handlers[signo](signo);
+	return true;
 }
