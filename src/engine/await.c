@@ -139,7 +139,7 @@ static bool withdraw(struct vez__stay *in, vez_request_t *r)
 		if (rules->serve && rules->serve(in, seen)) {
 			if (vez__is_settled(r))
 				return false;
-		} else if (!rules->roll_back || rules->roll_back(in, seen, r)) {
+		} else if (vez__roll_back(in, seen, r)) {
 			return true;
 		}
 	}

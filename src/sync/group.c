@@ -123,13 +123,6 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	return true;
 }
 
-/* r leaves without having entered. */
-static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return in->core->length_ > 1 || vez__change(in, seen, seen & ~WAITING);
-}
-
 static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
 	uint32_t id = (uint32_t)r->value_;
@@ -138,12 +131,6 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	if ((seen & WAITING) || vez__must_queue(r) || !admits(seen, id))
 		return EBUSY;
 	return vez__change(in, seen, with_state(seen, count_in(seen) + 1, id)) ? 0 : EAGAIN;
-}
-
-static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return vez__change(in, seen, seen | WAITING);
 }
 
 /* ---- enter ---- */
@@ -180,8 +167,8 @@ static bool fast(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules group_rules = {
-	.type = VEZ__GROUP, .queue = offsetof(vez_group_t, queue_), .fast = fast, .attempt = attempt, .take = take,
-	.mark = mark, .serve = serve, .roll_back = roll_back,
+	.type = VEZ__GROUP, .queue = offsetof(vez_group_t, queue_), .waiting = WAITING, .fast = fast, .attempt = attempt,
+	.take = take, .serve = serve,
 };
 
 static VEZ__COLD int enter_slow(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)
