@@ -144,7 +144,7 @@ Test(barrier, E02_the_object_may_go_before_the_wake_is_sent)
 	check_gone_before_the_wake(barrier);
 }
 
-/* Seen to fail: complete that writes arrived_ after it has left. */
+/* Seen to fail: a wait that writes shared_ after it has left. */
 Test(barrier, E02_destroyed_and_unmapped_by_who_was_let_go)
 {
 	check_destroyed_by_who_was_let_go(barrier, 3000);
@@ -351,7 +351,7 @@ Test(barrier, E01_a_party_that_sleeps_through_the_next_round)
 
 /* ---- broken ---- */
 
-/* Seen to fail: roll_back that leaves BROKEN, the others, or arrived_ as they were. */
+/* Seen to fail: gave_up that leaves BROKEN, or the others, as they were. */
 Test(barrier, BAR_10_BAR_16_BAR_17_BAR_19_who_gives_up_breaks_it)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -490,7 +490,7 @@ static void wait_until_cancelled_4_times(void *arg)
 	}
 }
 
-/* Seen to fail: end_filling that keeps arrived_. */
+/* Seen to fail: arrive that takes the last but one for the last. */
 Test(barrier, BAR_14_one_alone_never_gets_through)
 {
 	vez_barrier_t b = make(2, NULL, NULL);
@@ -660,7 +660,7 @@ Test(barrier, BAR_04_BAR_29_the_action)
 	}
 }
 
-/* Seen to fail: decide that does not keep the requests: those whose limits pass break the round. */
+/* Seen to fail: complete that does not keep the requests: those whose limits pass break the round. */
 Test(barrier, BAR_22_limits_and_resets_do_not_touch_a_decided_round)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -750,7 +750,7 @@ Test(barrier, BAR_22_decided_while_they_were_coming_in)
 	}
 }
 
-/* Seen to fail: end_round that settles whoever is queued; decide that has newcomers share their word. */
+/* Seen to fail: end_round that settles whoever is queued; complete that has newcomers share their word. */
 Test(barrier, ALL_who_comes_while_the_action_runs_belongs_to_the_next_round)
 {
 	EACH_WAIT(v, ALL) {
@@ -963,7 +963,7 @@ static void race(void *arg)
 		r->rc = vez_barrier_wait(r->barrier, NULL);
 }
 
-/* Seen to fail: roll_back that does not break it; one that only lowers arrived_. */
+/* Seen to fail: gave_up that does not break it. */
 Test(barrier, ALL_04_a_round_and_a_timeout_in_the_same_instant)
 {
 	struct instant instant = { .shift = 0 };

@@ -82,7 +82,7 @@ Test(event, ALL_set_lets_a_wait_go)
 		check_let_go(on);
 }
 
-/* Seen to fail: roll_back that leaves the count as it was. */
+/* Seen to fail: vez__roll_back that leaves the count as it was. */
 Test(event, ALL_fire_ends_a_wait)
 {
 	EACH_KIND(on)
@@ -134,7 +134,7 @@ Test(event, H03_ALL_02_deadlines_too_far_to_count)
 		check_far_deadlines(on);
 }
 
-/* Seen to fail: roll_back that leaves the count as it was; a wait that ends when it is woken for nothing. */
+/* Seen to fail: vez__roll_back that leaves the count as it was; a wait that ends when it is woken for nothing. */
 Test(event, ALL_timed_out_not_before_the_deadline)
 {
 	EACH_KIND(on)
@@ -474,7 +474,7 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 	}
 }
 
-/* Seen to fail: roll_back that takes the count of another: the second then never goes. */
+/* Seen to fail: vez__roll_back that takes the count of another: the second then never goes. */
 Test(event, F02_who_gives_up_takes_no_set_along)
 {
 	EACH_WAIT(v, WITH_TOKEN) {

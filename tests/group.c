@@ -222,7 +222,7 @@ Test(group, ALL_02_H03_far_deadlines)
 	check_far_deadlines(&one);
 }
 
-/* Seen to fail: as ALL_02; a deadline that is taken for a distance; roll_back that leaves WAITING set. */
+/* Seen to fail: as ALL_02; a deadline that is taken for a distance; vez__roll_back that leaves WAITING set. */
 Test(group, ALL_timed_out)
 {
 	check_timed_out(&one);
@@ -579,7 +579,7 @@ Test(group, A01_only_those_before_the_next_group_enter)
 	}
 }
 
-/* Seen to fail: roll_back that leaves WAITING set when the last waiter has gone. */
+/* Seen to fail: vez__roll_back that leaves WAITING set when the last waiter has gone. */
 Test(group, A01_when_the_last_waiter_has_gone_newcomers_enter_at_once)
 {
 	EACH_FORM(v, WITH_TOKEN) {

@@ -294,7 +294,7 @@ Test(latch, LAT_17_opening_wakes_all_with_one_call)
 	}
 }
 
-/* Seen to fail: roll_back that leaves AWAITED when the last gives up. */
+/* Seen to fail: vez__roll_back that leaves AWAITED when the last gives up. */
 Test(latch, ALL_nobody_waits_any_more)
 {
 	EACH_WAIT(v, WITH_TOKEN) {
@@ -314,7 +314,7 @@ Test(latch, ALL_nobody_waits_any_more)
 	}
 }
 
-/* Seen to fail: roll_back that does not look at the count. */
+/* Seen to fail: vez__roll_back that does not look at the count. */
 Test(latch, C04_opened_between_its_deadline_and_its_leaving)
 {
 	EACH_WAIT(v, WITH_DEADLINE) {

@@ -6,7 +6,7 @@
 #
 # Calls are those that the linker sees: names that one object defines and another one needs, hidden ones too.
 #
-# Seen to fail: vez__report called in record.c; vez__await called in settle.c (a circle); a function of sem.c called in
+# Seen to fail: vez_inspect called in record.c; vez__await called in settle.c (a circle); a function of sem.c called in
 # filing.c; #include "../sync/call.h" in filing.c; an __atomic_ builtin in sem.c; <linux/futex.h> in word.c; errno read in
 # src/sync; vez_monitor_exit in cond.c; a pthread call; malloc; volatile; a source without a header; a header without
 # a source; src/futex/sys.h included in src/wakes.

@@ -379,7 +379,7 @@ Test(rwlock, H03_ALL_02_a_late_deadline_is_none)
 	}
 }
 
-/* Seen to fail: half the deadline; roll_back that leaves WRITERS set. */
+/* Seen to fail: half the deadline; vez__roll_back that leaves WRITERS set. */
 Test(rwlock, RW_25_RW_26_timed_out_and_nothing_changed)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_DEADLINE) EACH_POLICY {
@@ -998,7 +998,7 @@ Test(rwlock, RW_47_a_waiting_upgrader_holds_back_newcomers)
 	}
 }
 
-/* Seen to fail: roll_back that keeps the upgrader counted. */
+/* Seen to fail: vez__roll_back that keeps the upgrader counted. */
 Test(rwlock, RW_40_an_upgrader_that_gives_up_lets_the_readers_in)
 {
 	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) EACH_POLICY {

@@ -243,7 +243,7 @@ Test(sched, ALL_02_H03_far_deadlines)
 		check_far_deadlines(way);
 }
 
-/* Seen to fail: as ALL_02; a deadline that is taken for a distance; roll_back that leaves WAITING set. */
+/* Seen to fail: as ALL_02; a deadline that is taken for a distance; vez__roll_back that leaves WAITING set. */
 Test(sched, ALL_timed_out)
 {
 	EACH_WAY(way)
@@ -544,7 +544,7 @@ Test(sched, ALL_05_who_names_no_token_keeps_waiting)
 	}
 }
 
-/* Seen to fail: roll_back that leaves WAITING set when the last waiter has gone. */
+/* Seen to fail: vez__roll_back that leaves WAITING set when the last waiter has gone. */
 Test(sched, A01_when_the_last_waiter_has_gone_a_try_enters_at_once)
 {
 	EACH_FORM(v, WITH_TOKEN) {
@@ -681,7 +681,7 @@ Test(sched, ALL_who_comes_after_the_gap_comes_after_who_waited_in_it)
 }
 
 /* The real clock: whoever keeps the time when the other has gone wakes by itself.
- * Seen to fail: roll_back that leaves keeper_ to who is gone; serve that appoints nobody. */
+ * Seen to fail: keep_no_more that leaves keeper_ to who is gone; serve that appoints nobody. */
 Test(sched, ALL_the_time_is_kept_when_the_keeper_gives_up)
 {
 	EACH_FORM(v, ALL) {

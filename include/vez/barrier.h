@@ -53,10 +53,9 @@ typedef struct vez_barrier {
 	void *arg_;
 	uint64_t actor_;
 	uint32_t parties_;
-	uint32_t arrived_;
 	uint32_t decided_;
 	uint16_t shared_;
-	uint16_t reserved_;
+	uint16_t reserved_[3];
 } vez_barrier_t;
 
 VEZ_ASSERT_SIZE_(vez_barrier_t, 64);

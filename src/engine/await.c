@@ -137,7 +137,7 @@ static bool withdraw(struct vez__stay *in, vez_request_t *r)
 	for (;;) {
 		uint64_t seen = vez__word_of(in);
 		bool served = rules->serve && rules->serve(in, seen);
-		if (!served && (!rules->roll_back || rules->roll_back(in, seen, r)))
+		if (!served && vez__roll_back(in, seen, r))
 			return true;
 		if (vez__is_settled(r))
 			return false;

@@ -39,6 +39,10 @@ struct vez__rules {
 	size_t pending;
 	/* Where the number of the shared word lies (uint16_t), if those who wait here go on together; else 0. */
 	size_t shared;
+	/* How the word tells of those who are queued here, where mark and roll_back are NULL: these bits are set while
+	 * there is one, and this is added for each. */
+	uint64_t waiting;
+	uint64_t each;
 
 	/* Outside: takes what r wants, if nobody waits and nobody is inside. NULL: never. */
 	bool (*fast)(struct vez__core *c, vez_request_t *r);
@@ -49,7 +53,7 @@ struct vez__rules {
 	 * word has changed. Or an error. */
 	int (*take)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 	/* By seen nothing is left to serve, and r is about to be queued: the word says so from now on. False: it has
-	 * changed. NULL: the word need not say it. */
+	 * changed. NULL: waiting and each. */
 	bool (*mark)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 
 	/* The state reads seen: carries out one thing that can be done now (grants a request, corrects a mark). True:
@@ -57,7 +61,7 @@ struct vez__rules {
 	bool (*serve)(struct vez__stay *in, uint64_t seen);
 	/* r, which is queued, is to leave without being granted, and by seen nothing is left to serve: takes its
 	 * reservation back. False: the state has changed, nothing was done; or r was found to be due, and is settled. NULL:
-	 * there is none. */
+	 * waiting and each. */
 	bool (*roll_back)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 	/* A thread that was asked to retry, or whose limit has passed, has entered. May be NULL. */
 	void (*entered)(struct vez__stay *in);

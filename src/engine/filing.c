@@ -22,20 +22,26 @@ int vez__take_inside(struct vez__stay *in, const struct vez__rules *rules, vez_r
 	return rc;
 }
 
+static bool try_mark(struct vez__stay *in, const struct vez__rules *rules, uint64_t seen, vez_request_t *r)
+{
+	if (rules->mark)
+		return rules->mark(in, seen, r);
+	return !vez__is_marked(rules) || vez__change(in, seen, (seen | rules->waiting) + rules->each);
+}
+
 static void mark(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
 {
 	uint64_t seen;
 	do
 		seen = vez__word_of(in);
-	while ((rules->serve && rules->serve(in, seen)) || !rules->mark(in, seen, r));
+	while ((rules->serve && rules->serve(in, seen)) || !try_mark(in, rules, seen, r));
 }
 
 int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
 {
 	if (!vez__prepare(in->core, rules, vez__queue_at(in->core, rules), r))
 		return ECANCELED;
-	if (rules->mark)
-		mark(in, rules, r);
+	mark(in, rules, r);
 	if (VEZ__UNLIKELY(vez__is_member(r)))
 		r->state_ |= VEZ__FILING;
 	vez__insert(in->core, r);

@@ -11,7 +11,8 @@
  *   link      link in the pool, the limbo or a thread's spares; by whose that is
  *   turn      odd: a wait is shown. Raised by one whenever a wait is shown or hidden; never goes back, whatever the
  *             record is used for next. By the thread, or by those that file and complete the asynchronous request
- *   thread, request, object, what, sort_key, since, deadline, token  the wait. Written while turn is even
+ *   thread    of a thread: its number, as the kernel has it
+ *   wait      a struct vez__wait, word by word. Written while turn is even
  *   moved, moved_to  the request that was moved, and to which object. By its mover, inside that object; moved is
  *             cleared by the thread before the request is queued and when it has waited
  *   words     of a thread, and of those that follow it by more: the objects that it owns, or 0. Set by the thread,
@@ -26,8 +27,8 @@
  *  N1 a record's memory is never given back. It is used anew only when it was in limbo at a moment when nobody walked
  *     the lists: so an inspector is not led from one into another. Nobody waits for that moment: where somebody walks,
  *     others are allocated.
- *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, inspect/report.c).
- *  N3 an inspector (inspect/report.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
+ *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, inspect/inspect.c).
+ *  N3 an inspector (inspect/inspect.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
  *     be gone.
  *  N4 a thread whose wait is shown is inside sleep_until_called (await.c): it runs nothing of the program's, gives up
  *     nothing, and gets nothing but what it waits for. An object is in its owner's words only while that owns it (set
@@ -40,7 +41,7 @@
  *     not wait for it.
  * Ordering
  *  push (release) pairs with vez__record_first and vez__record_next (acquire): the record's fields.
- *  turn to odd (release) pairs with the first load in read_wait (acquire): the wait. Each field of a later wait is
+ *  turn to odd (release) pairs with the first load in read_wait (acquire): the wait. Each word of a later wait is
  *  stored by release and loaded by acquire: a reader of one of them also reads the turn that hid the wait before it.
  *  moved (release) pairs with its load in waits_for (acquire): moved_to.
  *  readers: all are exchanges (acq_rel), so empty_limbo's comes after the last of a reader that it does not count,
@@ -66,6 +67,7 @@
 #include "agenda.h"
 #include "hold.h"
 #include "records.h"
+#include "vez/inspect.h"
 
 #define CHUNK 64
 #define SPARES 4
@@ -165,17 +167,14 @@ void vez__records_exit(void)
 /* In no list any more: used anew in a while. Signal handlers, too. */
 static void retire(struct vez__record *r)
 {
-	struct vez__record *top = vez__load(&limbo, relaxed);
-	do
-		vez__store(&r->link, top, relaxed);
-	while (!vez__cas(&limbo, &top, r, acq_rel));
+	vez__stack_push(&limbo, r, &r->link);
 	vez__fetch_add(&in_limbo, 1, relaxed);
 }
 
 /* Unless somebody walks the lists, who may stand on one of them. */
 static void empty_limbo(void)
 {
-	struct vez__record *r = vez__exchange(&limbo, NULL, acq_rel);
+	struct vez__record *r = vez__stack_take(&limbo);
 	vez__store(&in_limbo, 0, relaxed);
 	if (vez__fetch_add(&readers, 0, acq_rel) == 0) {
 		put_in_pool(r);
@@ -195,10 +194,7 @@ static void make_chunk(void)
 		return;
 	for (unsigned i = 0; i + 1 < CHUNK; i++)
 		c->records[i].link = &c->records[i + 1];
-	struct chunk *before = vez__load(&chunks, relaxed);
-	do
-		c->before = before;
-	while (!vez__cas(&chunks, &before, c, acq_rel));
+	vez__stack_push(&chunks, c, &c->before);
 	put_in_pool(c->records);
 }
 
@@ -292,14 +288,7 @@ static struct vez__record *own_record(void)
 
 static void show(struct vez__record *r, const struct vez__wait *w)
 {
-	vez__store(&r->thread, w->thread, release);
-	vez__store(&r->request, w->request, release);
-	vez__store(&r->object, w->object, release);
-	vez__store(&r->what, (uint32_t)w->what, release);
-	vez__store(&r->sort_key, w->sort_key, release);
-	vez__store(&r->since, w->since, release);
-	vez__store(&r->deadline, w->deadline, release);
-	vez__store(&r->token, w->token, release);
+	vez__words_write(r->wait, w);
 	vez__store(&r->turn, vez__load(&r->turn, relaxed) + 1, release);
 }
 
@@ -493,23 +482,17 @@ void vez__inspect_leaves(const void *object)
 
 /* ---- names ---- */
 
-static void set_text(struct vez__record *r, const char *text)
-{
-	uintptr_t words[VEZ__WORDS] = { 0 };
-	memcpy(words, text, strnlen(text, VEZ__NAME_BYTES - 1));
-	for (unsigned i = 0; i < VEZ__WORDS; i++)
-		vez__store(&r->words[i], words[i], relaxed);
-}
-
-int vez__record_name(const void *object, const char *name)
+int vez_inspect_name(const void *object, const char *name)
 {
 	struct vez__list *shard = vez__shard_of(object);
 	struct vez__record *r = name ? obtain() : NULL;
 	if (name && !r)
 		return ENOMEM;
 	if (r) {
+		char text[VEZ__NAME_BYTES] = "";
+		memcpy(text, name, strnlen(name, VEZ__NAME_BYTES - 1));
 		clear(r, VEZ__OF_NAME, object);
-		set_text(r, name);
+		vez__words_write(r->words, text);
 	}
 	lock(shard);
 	struct vez__record *before = vez__record_find(shard, VEZ__OF_NAME, object);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of inspection: written by record.c, which says how they are to be read, and read by inspect/report.c. */
+/* The records of inspection: written by record.c, which says how they are to be read, and read by inspect/inspect.c. */
 #ifndef VEZ__RECORDS_H
 #define VEZ__RECORDS_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "../futex/atomic.h"
 #include "../futex/stack.h"
@@ -21,12 +22,14 @@ struct vez__wait {
 	uint64_t thread;
 	const void *request;
 	const void *object;
-	enum vez__type what;
 	int64_t sort_key;
 	int64_t since;
 	vez_deadline_t deadline;
 	const void *token;
+	uint64_t what; /* enum vez__type */
 };
+
+_Static_assert(sizeof(struct vez__wait) == VEZ__NAME_BYTES, "a wait has as many words as a name");
 
 struct vez__record {
 	struct vez__record *next;
@@ -34,15 +37,9 @@ struct vez__record {
 	struct vez__record *more;
 	const void *key;
 	uint32_t kind;
-	uint32_t what;
 	uint64_t turn;
 	uint64_t thread;
-	const void *request;
-	const void *object;
-	int64_t sort_key;
-	int64_t since;
-	int64_t deadline;
-	const void *token;
+	uintptr_t wait[VEZ__WORDS];
 	const void *moved;
 	const void *moved_to;
 	uintptr_t words[VEZ__WORDS];
@@ -99,8 +96,23 @@ static inline uintptr_t *vez__record_word(struct vez__record *r, uintptr_t value
 	return NULL;
 }
 
-/* Gives the object a name, or takes its name away (NULL). 0 or ENOMEM. */
-int vez__record_name(const void *object, const char *name);
+/* What a record has in so many words: a wait, or the text of a name. Of what is written while it is read, each word is as
+ * it was or as it is. */
+static inline void vez__words_write(uintptr_t to[VEZ__WORDS], const void *from)
+{
+	uintptr_t words[VEZ__WORDS];
+	memcpy(words, from, sizeof words);
+	for (unsigned i = 0; i < VEZ__WORDS; i++)
+		vez__store(&to[i], words[i], release);
+}
+
+static inline void vez__words_read(void *to, const uintptr_t from[VEZ__WORDS])
+{
+	uintptr_t words[VEZ__WORDS];
+	for (unsigned i = 0; i < VEZ__WORDS; i++)
+		words[i] = vez__load(&from[i], acquire);
+	memcpy(to, words, sizeof words);
+}
 
 /* Of a turn. */
 static inline bool vez__record_is_shown(uint64_t turn)

@@ -136,6 +136,15 @@ bool vez__ask_to_retry(struct vez__stay *in, vez_request_t *r)
 	return true;
 }
 
+bool vez__roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
+{
+	const struct vez__rules *rules = vez__rules_of(r);
+	if (rules->roll_back)
+		return rules->roll_back(in, seen, r);
+	uint64_t left = vez__queue_next(r, r) ? seen : seen & ~rules->waiting;
+	return !vez__is_marked(rules) || vez__change(in, seen, left - rules->each);
+}
+
 /* ---- wait-for-any ---- */
 
 static bool has_yet_to_win(const vez_request_t *r)
@@ -169,7 +178,7 @@ enum vez__lost vez__win_both(vez_request_t *first, vez_request_t *second)
 
 bool vez__drop(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	if (vez__rules_of(r)->roll_back(in, seen, r))
+	if (vez__roll_back(in, seen, r))
 		vez__settle(in, r, ECANCELED);
 	return true;
 }

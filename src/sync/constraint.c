@@ -416,7 +416,6 @@ static void forget_rules(rule_t **rules, const vez_synchronizer_t *of)
 int vez_object_destroy(vez_object_t *o)
 {
 	struct vez__pending pending = { NULL, NULL };
-	struct vez__stay in;
 	if (inside)
 		return EDEADLK;
 	enter(o);
@@ -426,10 +425,7 @@ int vez_object_destroy(vez_object_t *o)
 		forget_rules(&o->triggers_, NULL);
 	}
 	leave(o, &pending);
-	if (rc != 0)
-		return rc;
-	vez__enter(&in, &o->core_);
-	return vez__retire(&in, NULL, false);
+	return rc ? rc : vez__destroy(&o->core_, &object_rules, 0);
 }
 
 /* ---- rules ---- */
@@ -497,38 +493,34 @@ int vez_synchronizer_trigger_add(vez_synchronizer_t *s, vez_object_t *o, const v
 	return add(&o->triggers_, &t->rule_, fn, s, o, op, arg);
 }
 
-static void take_off(rule_t **rules, rule_t *rule)
+/* Takes the rule off; without a constraint, calls that wait may run. */
+static int take_off(rule_t *rule, bool constrains)
 {
+	vez_object_t *o = rule->object_;
+	struct vez__pending pending = { NULL, NULL };
+	if (!o || inside)
+		return o ? EDEADLK : EINVAL;
+	enter(o);
+	rule_t **rules = constrains ? &o->constraints_ : &o->triggers_;
 	while (*rules && *rules != rule)
 		rules = &(*rules)->next_;
 	if (*rules)
 		*rules = rule->next_;
 	rule->object_ = NULL;
+	if (constrains)
+		serve(o, &pending);
+	leave(o, &pending);
+	return 0;
 }
 
 int vez_constraint_remove(vez_constraint_t *c)
 {
-	vez_object_t *o = c->rule_.object_;
-	struct vez__pending pending = { NULL, NULL };
-	if (!o || inside)
-		return o ? EDEADLK : EINVAL;
-	enter(o);
-	take_off(&o->constraints_, &c->rule_);
-	serve(o, &pending);
-	leave(o, &pending);
-	return 0;
+	return take_off(&c->rule_, true);
 }
 
 int vez_trigger_remove(vez_trigger_t *t)
 {
-	vez_object_t *o = t->rule_.object_;
-	struct vez__pending pending = { NULL, NULL };
-	if (!o || inside)
-		return o ? EDEADLK : EINVAL;
-	enter(o);
-	take_off(&o->triggers_, &t->rule_);
-	leave(o, &pending);
-	return 0;
+	return take_off(&t->rule_, false);
 }
 
 /* ---- synchronizers ---- */
@@ -554,11 +546,12 @@ static void take_gate(vez_object_t *o, vez_object_t **gates)
 	*gates = o;
 }
 
-/* Relating: takes the gates of all that is or will be related to the objects of s. Nobody is inside one of them then. A
- * group is taken whole. */
+/* Begins relating: takes the gates of all that is or will be related to the objects of s. Nobody is inside one of them
+ * then. A group is taken whole. */
 static vez_object_t *take_gates(const vez_synchronizer_t *s)
 {
 	vez_object_t *gates = NULL;
+	vez__lock_enter(&relating);
 	for (size_t i = 0; i < s->count_; i++) {
 		vez_object_t *o = s->objects_[i];
 		if (o->gated_)
@@ -576,6 +569,7 @@ static void leave_gates(vez_object_t *gates)
 		gates->gated_ = NULL;
 		vez__lock_exit(&gates->lock_);
 	}
+	vez__lock_exit(&relating);
 }
 
 static void move_in(vez_synchronizer_t *domain, vez_object_t *o)
@@ -649,46 +643,35 @@ int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, s
 	CDS_INIT_LIST_HEAD(list(s->members_));
 	CDS_INIT_LIST_HEAD(list(s->relations_));
 	vez__hold();
-	vez__lock_enter(&relating);
 	vez_object_t *gates = take_gates(s);
 	join(s);
 	for (size_t i = 0; i < count; i++)
 		objects[i]->related_++;
 	leave_gates(gates);
-	vez__lock_exit(&relating);
 	vez__let_go();
 	return 0;
-}
-
-static void forget_rules_of(const vez_synchronizer_t *s)
-{
-	for (size_t i = 0; i < s->count_; i++) {
-		forget_rules(&s->objects_[i]->constraints_, s);
-		forget_rules(&s->objects_[i]->triggers_, s);
-	}
 }
 
 /* Takes off all rules. The calls that may run now run before any other (unserved_). */
 static void take_rules_off(vez_synchronizer_t *s)
 {
-	vez__lock_enter(&relating);
 	vez_object_t *gates = take_gates(s);
-	forget_rules_of(s);
+	for (size_t i = 0; i < s->count_; i++) {
+		forget_rules(&s->objects_[i]->constraints_, s);
+		forget_rules(&s->objects_[i]->triggers_, s);
+	}
 	for (vez_object_t *o = gates; o; o = o->gated_ != o ? o->gated_ : NULL)
 		o->unserved_ = true;
 	leave_gates(gates);
-	vez__lock_exit(&relating);
 }
 
 static void relate_no_more(vez_synchronizer_t *s)
 {
-	vez__lock_enter(&relating);
 	vez_object_t *gates = take_gates(s);
 	part(s);
 	for (size_t i = 0; i < s->count_; i++)
 		s->objects_[i]->related_--;
 	leave_gates(gates);
-	vez__lock_exit(&relating);
 }
 
 int vez_synchronizer_destroy(vez_synchronizer_t *s)

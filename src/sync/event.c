@@ -99,13 +99,6 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	return let_through > 0;
 }
 
-/* r leaves. */
-static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return vez__change(in, seen, seen - ONE);
-}
-
 /* Goes through if the event is set, and nobody is inside or that is all the same. */
 static inline bool try_take(struct vez__core *c, uint64_t barring)
 {
@@ -130,26 +123,19 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 
 static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	(void)seen;
+	if (vez__must_queue(r) && (seen & AUTO))
+		vez__fetch_or(&in->core->word_, CHOSEN, relaxed);
 	return !vez__must_queue(r) && try_take(in->core, 0) ? 0 : EBUSY;
 }
 
-static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	uint64_t chosen = vez__must_queue(r) && (seen & AUTO) ? CHOSEN : 0;
-	return vez__change(in, seen, (seen | chosen) + ONE);
-}
+#define RULES(...) \
+	{ .type = VEZ__EVENT, .queue = offsetof(vez_event_t, queue_), .each = ONE, .fast = fast, .attempt = attempt, \
+	  .take = take, .serve = serve, __VA_ARGS__ }
 
-static const struct vez__rules auto_rules = {
-	.type = VEZ__EVENT, .queue = offsetof(vez_event_t, queue_), .fast = fast, .attempt = attempt, .take = take,
-	.mark = mark, .serve = serve, .roll_back = roll_back,
-};
+static const struct vez__rules auto_rules = RULES(.shared = 0);
 
 /* Those who wait for a manual one go on together. */
-static const struct vez__rules manual_rules = {
-	.type = VEZ__EVENT, .queue = offsetof(vez_event_t, queue_), .shared = offsetof(vez_event_t, shared_), .fast = fast,
-	.attempt = attempt, .take = take, .mark = mark, .serve = serve, .roll_back = roll_back,
-};
+static const struct vez__rules manual_rules = RULES(.shared = offsetof(vez_event_t, shared_));
 
 static const struct vez__rules *rules_of(const vez_event_t *e)
 {

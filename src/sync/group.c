@@ -70,36 +70,35 @@ static bool admits(uint64_t word, uint32_t id)
 
 /* ---- inside ---- */
 
-/* The next waiting member of the group behind r; NULL: there is none. */
-static vez_request_t *next_member(const vez_group_t *g, const vez_request_t *r, uint32_t id)
+/* The next waiting member of r's group behind it; NULL: there is none. */
+static vez_request_t *next_member(const vez_group_t *g, vez_request_t *r)
 {
-	vez_request_t *next = vez__queue_next(g->queue_, r);
-	while (next && next->value_ != id)
-		next = vez__queue_next(g->queue_, next);
-	return next;
+	uint64_t id = r->value_;
+	do
+		r = vez__queue_next(g->queue_, r);
+	while (r && r->value_ != id);
+	return r;
 }
 
-/* How many members of the first one's group wait; all of them are to be let in. False: one of them has lost, and
- * was dropped. */
-static bool win_members(struct vez__stay *in, uint64_t seen, uint32_t id, uint64_t most, uint64_t *n)
+/* How many members of the first one's group wait, and are to be let in. 0: one of them has lost, and was dropped. */
+static uint64_t win_members(struct vez__stay *in, uint64_t seen, uint64_t most)
 {
 	vez_group_t *g = group_of(in);
-	*n = 0;
-	for (vez_request_t *r = g->queue_; r && *n < most; r = next_member(g, r, id)) {
-		if (!vez__win(r))
-			return !vez__drop(in, seen, r);
-		++*n;
-	}
-	return true;
+	uint64_t n = 0;
+	for (vez_request_t *r = g->queue_; r && n < most; r = next_member(g, r), n++)
+		if (!vez__win(r)) {
+			vez__drop(in, seen, r);
+			return 0;
+		}
+	return n;
 }
 
 /* The first n of the group are let in: they are counted already. */
-static void settle_members(struct vez__stay *in, uint32_t id, uint64_t n)
+static void settle_members(struct vez__stay *in, uint64_t n)
 {
-	vez_group_t *g = group_of(in);
 	vez_request_t *next;
-	for (vez_request_t *r = g->queue_; n > 0; n--, r = next) {
-		next = next_member(g, r, id);
+	for (vez_request_t *r = group_of(in)->queue_; n > 0; n--, r = next) {
+		next = next_member(group_of(in), r);
 		vez__settle(in, r, 0);
 	}
 }
@@ -111,23 +110,15 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	vez_request_t *first = group_of(in)->queue_;
 	if (!first || !admits(seen, (uint32_t)first->value_))
 		return false;
-	uint32_t id = (uint32_t)first->value_;
-	uint64_t n;
-	if (!win_members(in, seen, id, count_in(seen) == 0 ? COUNT_MOST : 1, &n))
+	uint64_t n = win_members(in, seen, count_in(seen) == 0 ? COUNT_MOST : 1);
+	if (n == 0)
 		return true;
-	uint64_t next = with_state(seen, count_in(seen) + n, id);
+	uint64_t next = with_state(seen, count_in(seen) + n, (uint32_t)first->value_);
 	if (n == in->core->length_)
 		next &= ~WAITING;
 	if (vez__change(in, seen, next))
-		settle_members(in, id, n);
+		settle_members(in, n);
 	return true;
-}
-
-/* r leaves without having entered. */
-static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return in->core->length_ > 1 || vez__change(in, seen, seen & ~WAITING);
 }
 
 static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
@@ -138,12 +129,6 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	if ((seen & WAITING) || vez__must_queue(r) || !admits(seen, id))
 		return EBUSY;
 	return vez__change(in, seen, with_state(seen, count_in(seen) + 1, id)) ? 0 : EAGAIN;
-}
-
-static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return vez__change(in, seen, seen | WAITING);
 }
 
 /* ---- enter ---- */
@@ -180,8 +165,8 @@ static bool fast(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules group_rules = {
-	.type = VEZ__GROUP, .queue = offsetof(vez_group_t, queue_), .fast = fast, .attempt = attempt, .take = take,
-	.mark = mark, .serve = serve, .roll_back = roll_back,
+	.type = VEZ__GROUP, .queue = offsetof(vez_group_t, queue_), .waiting = WAITING, .fast = fast, .attempt = attempt,
+	.take = take, .serve = serve,
 };
 
 static VEZ__COLD int enter_slow(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)

@@ -50,13 +50,6 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	return true;
 }
 
-/* r leaves. */
-static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return vez__change(in, seen, in->core->length_ > 1 ? seen : seen & ~AWAITED);
-}
-
 static inline bool is_open(const struct vez__core *c, uint64_t barring)
 {
 	uint64_t seen = vez__load(&c->word_, acquire);
@@ -83,15 +76,9 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	return attempt(in->core, r);
 }
 
-static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return vez__change(in, seen, seen | AWAITED);
-}
-
 static const struct vez__rules latch_rules = {
-	.type = VEZ__LATCH, .queue = offsetof(vez_latch_t, queue_), .shared = offsetof(vez_latch_t, shared_), .fast = fast,
-	.attempt = attempt, .take = take, .mark = mark, .serve = serve, .roll_back = roll_back,
+	.type = VEZ__LATCH, .queue = offsetof(vez_latch_t, queue_), .shared = offsetof(vez_latch_t, shared_),
+	.waiting = AWAITED, .fast = fast, .attempt = attempt, .take = take, .serve = serve,
 };
 
 static VEZ__COLD int wait_slow(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)

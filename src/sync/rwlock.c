@@ -232,14 +232,11 @@ static int may_upgrade(uint64_t seen)
 
 /* ---- entering ---- */
 
-/* One way to enter: what an entry adds to the word, and what a queued request sets in it, or adds to it; and the rules of
- * its queue, which come first. */
+/* One way to enter: what an entry adds to the word; and the rules of its queue, which come first. */
 struct way {
 	struct vez__rules rules;
 	int (*verdict)(uint64_t seen);
 	uint64_t takes;
-	uint64_t mark;
-	bool counted;
 };
 
 static const struct way *way_of(const struct vez__rules *rules)
@@ -247,33 +244,16 @@ static const struct way *way_of(const struct vez__rules *rules)
 	return (const struct way *)rules;
 }
 
-/* r leaves as it came. */
-static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	const struct way *way = way_of(vez__rules_of(r));
-	bool last = !vez__queue_next(r, r);
-	return vez__change(in, seen, way->counted ? seen - way->mark : last ? seen & ~way->mark : seen);
-}
-
 static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
 	const struct way *way = way_of(vez__rules_of(r));
 	int rc = way->verdict(seen);
 	if (rc == 0 && vez__must_queue(r))
-		return EBUSY;
+		rc = EBUSY;
 	if (rc == 0)
 		return vez__change(in, seen, seen + way->takes) ? 0 : EAGAIN;
-	return rc;
-}
-
-/* Inside: r is marked by a word in which nothing is due (W3). */
-static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	const struct way *way = way_of(vez__rules_of(r));
-	if (!vez__change(in, seen, way->counted ? seen + way->mark : seen | way->mark))
-		return false;
 	r->value_ = ++lock_of(in)->tickets_;
-	return true;
+	return rc;
 }
 
 /* One attempt without waiting, by the word alone. */
@@ -325,20 +305,20 @@ static bool fast_write(struct vez__core *c, vez_request_t *r)
 }
 
 #define RULES(side, ...) \
-	{ .type = VEZ__RWLOCK, .queue = offsetof(vez_rwlock_t, side), .attempt = attempt, .take = take, .mark = mark, \
-	  .serve = serve, .roll_back = roll_back, __VA_ARGS__ }
+	{ .type = VEZ__RWLOCK, .queue = offsetof(vez_rwlock_t, side), .attempt = attempt, .take = take, .serve = serve, \
+	  __VA_ARGS__ }
 #define READERS_LENGTH offsetof(vez_rwlock_t, readers_length_)
 
 /* Readers enter together, but where a writer may stand between them. */
 static const struct way reading = {
-	RULES(readers_, .fast = fast_read, .length = READERS_LENGTH, .shared = offsetof(vez_rwlock_t, shared_)), may_read, HOLD,
-	READERS, false,
+	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH,
+	      .shared = offsetof(vez_rwlock_t, shared_)), may_read, HOLD,
 };
 static const struct way reading_in_order = {
-	RULES(readers_, .fast = fast_read, .length = READERS_LENGTH), may_read, HOLD, READERS, false,
+	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH), may_read, HOLD,
 };
-static const struct way writing = { RULES(writers_, .fast = fast_write), may_write, WRITING, WRITERS, false };
-static const struct way upgrading = { RULES(upgraders_), may_upgrade, UPGRADED, UPGRADER, true };
+static const struct way writing = { RULES(writers_, .waiting = WRITERS, .fast = fast_write), may_write, WRITING };
+static const struct way upgrading = { RULES(upgraders_, .each = UPGRADER), may_upgrade, UPGRADED };
 
 static const struct way *reading_of(const vez_rwlock_t *l)
 {

@@ -128,15 +128,12 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	return true;
 }
 
-/* r leaves without having entered. Another will keep the time. */
-static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
+/* Another will keep the time, where r was to. */
+static void keep_no_more(struct vez__stay *in, vez_request_t *r)
 {
 	vez_sched_t *s = sched_of(in);
-	if (s->core_.length_ == 1 && !vez__change(in, seen, seen & ~WAITING))
-		return false;
 	if (s->keeper_ == r)
 		s->keeper_ = NULL;
-	return true;
 }
 
 /* r is here, because its time has come, or to be told what it is: lets in who can enter, or keeps the time. */
@@ -144,8 +141,7 @@ static void retry(struct vez__stay *in, vez_request_t *r)
 {
 	vez_sched_t *s = sched_of(in);
 	vez__retry_at(r, VEZ_FOREVER);
-	if (s->keeper_ == r)
-		s->keeper_ = NULL;
+	keep_no_more(in, r);
 	while (!vez__is_settled(r)) {
 		uint64_t seen = vez__word_of(in);
 		if (seen & TAKEN)
@@ -172,12 +168,6 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	return 0;
 }
 
-static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
-{
-	(void)r;
-	return vez__change(in, seen, seen | WAITING);
-}
-
 /* ---- enter ---- */
 
 static const struct vez__rules sched_rules;
@@ -197,8 +187,8 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules sched_rules = {
-	.type = VEZ__SCHED, .queue = offsetof(vez_sched_t, queue_), .attempt = attempt, .take = take, .mark = mark,
-	.serve = serve, .roll_back = roll_back, .retry = retry,
+	.type = VEZ__SCHED, .queue = offsetof(vez_sched_t, queue_), .waiting = WAITING, .attempt = attempt, .take = take,
+	.serve = serve, .retry = retry, .gave_up = keep_no_more,
 };
 
 /* If rc says so the caller has entered now: inspection is to know. */
