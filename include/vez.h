@@ -21,5 +21,6 @@
 #include "vez/rwlock.h"
 #include "vez/sched.h"
 #include "vez/sem.h"
+#include "vez/sleep.h"
 
 #endif

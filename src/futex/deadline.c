@@ -36,6 +36,11 @@ vez_deadline_t vez_after_ms(int64_t ms)
 	return vez_after_ns(scale(ms, 1000000));
 }
 
+vez_deadline_t vez_after_s(int64_t s)
+{
+	return vez_after_ns(scale(s, 1000000000));
+}
+
 vez_deadline_t vez_deadline_from_timespec(const struct timespec *monotonic)
 {
 	return add(scale(monotonic->tv_sec, 1000000000), monotonic->tv_nsec);

@@ -28,6 +28,7 @@ static vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 ZERO(vez_request_t, request);
 static vez_deadline_t (*const check_vez_after_ns)(int64_t ns) = vez_after_ns;
 static vez_deadline_t (*const check_vez_after_us)(int64_t us) = vez_after_us;
+static vez_deadline_t (*const check_vez_after_s)(int64_t s) = vez_after_s;
 static vez_deadline_t (*const check_vez_after_ms)(int64_t ms) = vez_after_ms;
 static vez_deadline_t (*const check_vez_deadline_from_timespec)(const struct timespec *monotonic) =
 	vez_deadline_from_timespec;
@@ -190,6 +191,9 @@ static int (*const check_vez_cancel_attach)(vez_cancel_t *c, vez_cancel_hook_t *
 					    void *arg) = vez_cancel_attach;
 static int (*const check_vez_cancel_detach)(vez_cancel_t *c, vez_cancel_hook_t *h) = vez_cancel_detach;
 static int (*const check_vez_cancel_try_detach)(vez_cancel_t *c, vez_cancel_hook_t *h) = vez_cancel_try_detach;
+static int (*const check_vez_sleep_until)(vez_deadline_t moment, vez_cancel_t *cancel) = vez_sleep_until;
+static int (*const check_vez_cancel_wait)(vez_cancel_t *c, vez_deadline_t deadline) = vez_cancel_wait;
+static int (*const check_vez_cancel_wait_async)(vez_cancel_t *c, vez_request_t *r) = vez_cancel_wait_async;
 static int (*const check_vez_cancel_on_signal)(vez_cancel_t *c, int signo) = vez_cancel_on_signal;
 static void (*const check_vez_request_init_eventfd)(vez_request_t *r, int efd) = vez_request_init_eventfd;
 static void (*const check_vez_request_set_limits)(vez_request_t *r, vez_deadline_t deadline,
