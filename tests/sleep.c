@@ -103,7 +103,7 @@ Test(sleep, H02_a_fired_token_is_not_waited_for)
 	}
 }
 
-/* Seen to fail: a deadline that is handed on as it is seen by another clock. */
+/* Seen to fail: a wait that ends 3 ms before. */
 Test(sleep, ALL_a_wait_for_a_token_is_not_cut_short)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -179,7 +179,7 @@ Test(sleep, H02_past_moments_and_fired_tokens)
 	}
 }
 
-/* Seen to fail: a sleep of half the time. */
+/* Seen to fail: a sleep that ends 3 ms before. */
 Test(sleep, ALL_no_sleep_ends_early)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -211,7 +211,7 @@ Test(sleep, ALL_a_fire_ends_a_sleep)
 	}
 }
 
-/* Seen to fail: vez__inspect_place_at left out (another address); VEZ__SLEEP without a name. */
+/* Seen to fail: a wait that shows its own core instead of the token. */
 Test(sleep, ALL_inspection_shows_who_sleeps_and_who_waits_for_what)
 {
 	vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
@@ -289,7 +289,7 @@ Test(sleep, ALL_the_token_of_the_limits_is_the_one_that_is_waited_for)
 	EXPECT_EQ(vez_cancel_destroy(&token), 0);
 }
 
-/* Seen to fail: a watch that is filed though its deadline has passed; one that leaves its deadline set. */
+/* Seen to fail: a watch that is filed though its deadline has passed. */
 Test(sleep, ALL_deadlines_of_watches)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
@@ -461,7 +461,7 @@ Test(sleep, ASY_08_the_first_of_two_tokens_wins)
 	}
 }
 
-/* Seen to fail: a fired token that does not win when it is passed. */
+/* Seen to fail: a fired token that refuses who waits for it. */
 Test(sleep, ASY_08_what_a_wait_for_any_finds_of_tokens)
 {
 	vez_cancel_t fired = VEZ_CANCEL_INITIALIZER, quiet = VEZ_CANCEL_INITIALIZER;
@@ -493,7 +493,7 @@ static void fire_hooked(void *token)
 	vez_cancel_fire(token);
 }
 
-/* As vez/sleep.h tells. Seen to fail: a child that fires its parent. */
+/* As vez/sleep.h tells. Seen to fail: a child that is not its parent's. */
 Test(sleep, ALL_which_of_two_reasons)
 {
 	for (unsigned reasons = 1; reasons < 4; reasons++) {
