@@ -133,8 +133,8 @@ static void fire_and_stop(void *arg)
 	vez_cancel_fire(arg);
 }
 
-/* The token, and the stack of the thread that slept. Seen to fail: a wait that takes itself off the token after the
- * fire did. */
+/* The token, and the stack of the thread that slept. Seen to fail: a fire that looks at its token when it has ended
+ * the waits. */
 Test(sleep, A06_the_token_may_go_when_the_wait_has_returned)
 {
 	for (int for_token = 0; for_token < 2; for_token++) {

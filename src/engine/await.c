@@ -197,10 +197,13 @@ bool vez__end_announced(vez_request_t *r, int cause)
 	const struct vez__rules *rules = vez__rules_of(r);
 	vez__hold();
 	vez__enter_for(&in, r);
-	bool here = !(r->state_ & VEZ__ARRIVING);
-	bool ended = here && vez__end_inside(&in, r, cause);
-	if (!here)
+	bool ended = false;
+	if (r->state_ & VEZ__ARRIVING)
 		vez__word_entered(&r->word_);
+	else if (r->state_ & VEZ__KEPT)
+		vez__word_keep(&r->word_, true);
+	else
+		ended = vez__end_inside(&in, r, cause);
 	vez__leave(&in, rules);
 	vez__let_go();
 	return ended;

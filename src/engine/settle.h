@@ -25,8 +25,8 @@ static inline const struct vez__rules *vez__rules_of(const vez_request_t *r)
 static inline struct vez__core *vez__core_of(const vez_request_t *r)
 {
 	size_t queue = r->rules_->queue;
-	if (queue == VEZ__IN_ROOM)
-		return &((vez_room_t *)r->queue_)->monitor_->core_;
+	if (queue == VEZ__IN_ROOM) /* outside, another thread may just be moving it to another room of the monitor */
+		return &((vez_room_t *)vez__load(&r->queue_, acquire))->monitor_->core_;
 	return (struct vez__core *)((char *)r->queue_ - queue);
 }
 
@@ -111,6 +111,9 @@ bool vez__take_out(vez_request_t *r);
 
 /* Puts a request that was taken out of another core's queue in the one of these rules, last of those with key 0. */
 void vez__move_in(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r);
+
+/* Inside: puts r, which is queued, in another room of the same monitor, by its key. */
+void vez__move_to_room(struct vez__core *c, vez_request_t **queue, vez_request_t *r);
 
 /* r stays queued until it is settled: its limits apply no more, not even to a thread that is entering because of one. */
 void vez__keep(vez_request_t *r);

@@ -60,6 +60,8 @@ static void (*const check_vez_monitor_enter)(vez_monitor_t *m) = vez_monitor_ent
 static void (*const check_vez_monitor_exit)(vez_monitor_t *m) = vez_monitor_exit;
 static int (*const check_vez_monitor_wait)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r,
 					   vez_deadline_t deadline, vez_cancel_t *cancel) = vez_monitor_wait;
+static bool (*const check_vez_monitor_move)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r) = vez_monitor_move;
+static bool (*const check_vez_monitor_keep)(vez_monitor_t *m, vez_request_t *r) = vez_monitor_keep;
 static bool (*const check_vez_monitor_settle)(vez_monitor_t *m, vez_request_t *r, int result) = vez_monitor_settle;
 static bool (*const check_vez_monitor_settle_unqueued)(vez_monitor_t *m, vez_request_t *r, int result) =
 	vez_monitor_settle_unqueued;
