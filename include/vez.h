@@ -9,6 +9,7 @@
 #include "vez/cond.h"
 #include "vez/constraint.h"
 #include "vez/deadline.h"
+#include "vez/error.h"
 #include "vez/event.h"
 #include "vez/group.h"
 #include "vez/inspect.h"

@@ -26,6 +26,7 @@ static uint32_t sem_max = VEZ_SEM_MAX;
 static vez_sem_t sem3 = VEZ_SEM_INITIALIZER(3);
 static vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 ZERO(vez_request_t, request);
+static const char *(*const check_vez_strerror)(int result) = vez_strerror;
 static vez_deadline_t (*const check_vez_after_ns)(int64_t ns) = vez_after_ns;
 static vez_deadline_t (*const check_vez_after_us)(int64_t us) = vez_after_us;
 static vez_deadline_t (*const check_vez_after_s)(int64_t s) = vez_after_s;
