@@ -9,6 +9,7 @@
 #include "vez/cond.h"
 #include "vez/constraint.h"
 #include "vez/deadline.h"
+#include "vez/error.h"
 #include "vez/event.h"
 #include "vez/group.h"
 #include "vez/inspect.h"
@@ -21,5 +22,6 @@
 #include "vez/rwlock.h"
 #include "vez/sched.h"
 #include "vez/sem.h"
+#include "vez/sleep.h"
 
 #endif

@@ -19,9 +19,11 @@ Test(deadline, H03_so_far_from_now)
 	EXPECT_EQ(vez_after_ns(7), NOON + 7);
 	EXPECT_EQ(vez_after_us(7), NOON + 7000);
 	EXPECT_EQ(vez_after_ms(7), NOON + 7000000);
+	EXPECT_EQ(vez_after_s(7), NOON + 7 * S);
 	EXPECT_EQ(vez_after_ns(-7), NOON - 7);
 	EXPECT_EQ(vez_after_us(-7), NOON - 7000);
 	EXPECT_EQ(vez_after_ms(-7), NOON - 7000000);
+	EXPECT_EQ(vez_after_s(-7), NOON - 7 * S);
 }
 
 /* Seen to fail: a sum or a product that wraps (under UBSan, too). */
@@ -36,7 +38,10 @@ Test(deadline, H03_sums_and_products_saturate)
 	EXPECT_EQ(vez_after_us(INT64_MAX / 1000 + 1), VEZ_FOREVER);
 	EXPECT_EQ(vez_after_ms(INT64_MAX), VEZ_FOREVER);
 	EXPECT_EQ(vez_after_ms(INT64_MAX / 1000000), VEZ_FOREVER);
+	EXPECT_EQ(vez_after_s(INT64_MAX), VEZ_FOREVER);
+	EXPECT_EQ(vez_after_s(INT64_MAX / S + 1), VEZ_FOREVER);
 	EXPECT_EQ(vez_after_ns(INT64_MIN), INT64_MIN + NOON);
+	EXPECT_EQ(vez_after_s(INT64_MIN), INT64_MIN + NOON);
 	EXPECT_EQ(vez_after_us(INT64_MIN), INT64_MIN + NOON);
 	EXPECT_EQ(vez_after_ms(INT64_MIN), INT64_MIN + NOON);
 }

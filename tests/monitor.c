@@ -5,6 +5,7 @@
 #include <vez.h>
 
 #include "futex/lock.h"
+#include "futex/word.h"
 #include "guard.h"
 #include "thread.h"
 #include "variant.h"
@@ -12,6 +13,7 @@
 TestSuite(monitor, .timeout = 120);
 
 #define NOON INT64_C(43200000000000)
+#define HOUR INT64_C(3600000000000)
 
 struct waiter {
 	struct thread thread;
@@ -672,4 +674,233 @@ Test(monitor, ALL_04_permits_are_conserved)
 		EXPECT_EQ(vez_room_length(&s.room), 0);
 		EXPECT_EQ(vez_monitor_destroy(&s.m), 0);
 	}
+}
+
+/* ---- moved, and kept ---- */
+
+static struct {
+	vez_room_t *room;
+	vez_request_t *r;
+	int calls;
+} left;
+
+static void note_left(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
+{
+	(void)m;
+	left.room = room;
+	left.r = r;
+	left.calls++;
+}
+
+/* Seen to fail: move that leaves it counted where it was. */
+Test(monitor, ALL_moved_to_another_room)
+{
+	EACH_VARIANT(v, FIFO_ONLY) {
+		vez_monitor_t m = VEZ_MONITOR_INITIALIZER(NULL);
+		vez_room_t from = VEZ_ROOM_INITIALIZER, to = VEZ_ROOM_INITIALIZER;
+		struct waiter w[3];
+		for (int i = 0; i < 3; i++) {
+			w[i] = (struct waiter)WAITER(&m, i == 2 ? &to : &from, v->form);
+			w[i].key = 3;
+			waiter_start(&w[i]);
+		}
+		vez_monitor_enter(&m);
+		EXPECT(vez_monitor_move(&m, &to, &w[0].r));
+		EXPECT(vez_room_first(&from) == &w[1].r && vez_room_next(&from, &w[1].r) == NULL);
+		EXPECT(vez_room_first(&to) == &w[2].r && vez_room_next(&to, &w[2].r) == &w[0].r);
+		vez_request_set_key(&w[1].r, 2);
+		EXPECT(vez_monitor_move(&m, &to, &w[1].r));
+		EXPECT(vez_room_first(&to) == &w[1].r);
+		vez_request_set_key(&w[1].r, 4);
+		EXPECT(vez_monitor_move(&m, &to, &w[1].r)); /* the same */
+		EXPECT(vez_room_next(&to, &w[0].r) == &w[1].r);
+		EXPECT_EQ(vez_room_length(&from), 0);
+		EXPECT_EQ(vez_room_length(&to), 3);
+		vez_monitor_exit(&m);
+		EXPECT_EQ(inject_wakes(), 0);
+		for (int i = 0; i < 3; i++)
+			EXPECT(waiter_blocked(&w[i]));
+		EXPECT_EQ(vez_monitor_destroy(&m), EBUSY);
+		vez_monitor_enter(&m);
+		EXPECT(vez_monitor_settle(&m, &w[0].r, 10));
+		EXPECT(!vez_monitor_move(&m, &from, &w[0].r));
+		EXPECT(!vez_monitor_keep(&m, &w[0].r));
+		EXPECT(vez_monitor_settle(&m, &w[1].r, 11));
+		EXPECT(vez_monitor_settle(&m, &w[2].r, 12));
+		vez_monitor_exit(&m);
+		for (int i = 0; i < 3; i++)
+			EXPECT_EQ(waiter_join(&w[i]), 10 + i);
+		EXPECT_EQ(vez_monitor_destroy(&m), 0);
+	}
+}
+
+/* Its limits go with it. Seen to fail: move that makes it uncancellable. */
+Test(monitor, ALL_moved_with_its_limits)
+{
+	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) {
+		for (int by_deadline = 0; by_deadline <= form_has_deadline(v->form); by_deadline++) {
+			vez_monitor_t m = VEZ_MONITOR_INITIALIZER(note_left);
+			vez_room_t from = VEZ_ROOM_INITIALIZER, to = VEZ_ROOM_INITIALIZER;
+			struct waiter w = WAITER(&m, &from, v->form);
+			inject_clock(NOON);
+			w.deadline = NOON + HOUR;
+			waiter_start(&w);
+			vez_monitor_enter(&m);
+			EXPECT(vez_monitor_move(&m, &to, &w.r));
+			vez_monitor_exit(&m);
+			EXPECT(waiter_blocked(&w));
+			left.calls = 0;
+			if (by_deadline) {
+				inject_clock(NOON + HOUR);
+				thread_kick(&w.thread);
+			} else {
+				vez_cancel_fire(&w.own);
+			}
+			EXPECT_EQ(waiter_join(&w), by_deadline ? ETIMEDOUT : ECANCELED);
+			EXPECT_EQ(left.calls, 1);
+			EXPECT(left.room == &to && left.r == &w.r);
+			EXPECT_EQ(vez_room_length(&to), 0);
+			EXPECT_EQ(vez_monitor_destroy(&m), 0);
+			inject_clock(0);
+		}
+	}
+}
+
+/* Whatever it has reached. Seen to fail: keep that does nothing. */
+Test(monitor, ALL_kept_until_it_is_settled)
+{
+	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) {
+		for (int by_deadline = 0; by_deadline <= form_has_deadline(v->form); by_deadline++) {
+			vez_monitor_t m = VEZ_MONITOR_INITIALIZER(note_left);
+			vez_room_t room = VEZ_ROOM_INITIALIZER;
+			struct waiter w = WAITER(&m, &room, v->form);
+			inject_clock(NOON);
+			w.deadline = NOON + HOUR;
+			waiter_start(&w);
+			EXPECT(waiter_blocked(&w));
+			left.calls = 0;
+			vez_monitor_enter(&m);
+			EXPECT(vez_monitor_keep(&m, &w.r));
+			EXPECT(vez_monitor_keep(&m, &w.r));
+			vez_monitor_exit(&m);
+			if (by_deadline) {
+				inject_clock(NOON + HOUR);
+				thread_kick(&w.thread);
+			} else {
+				vez_cancel_fire(&w.own);
+			}
+			EXPECT(waiter_blocked(&w));
+			EXPECT_EQ(vez_room_length(&room), 1);
+			settle_first(&m, &room, 5);
+			EXPECT_EQ(waiter_join(&w), 5);
+			EXPECT_EQ(left.calls, 0);
+			EXPECT_EQ(vez_monitor_destroy(&m), 0);
+			inject_clock(0);
+		}
+	}
+}
+
+static void fire(void *token)
+{
+	vez_cancel_fire(token);
+}
+
+/* It is kept while its own thread, or the one that fires, stands before the monitor because of it. Seen to fail: keep
+ * that does not note it (KEPT). */
+Test(monitor, ALL_kept_from_who_is_about_to_end_it)
+{
+	EACH_VARIANT(v, FIFO_ONLY | WITH_TOKEN) {
+		for (int by_deadline = 0; by_deadline <= form_has_deadline(v->form); by_deadline++) {
+			vez_monitor_t m = VEZ_MONITOR_INITIALIZER(note_left);
+			vez_room_t room = VEZ_ROOM_INITIALIZER, other = VEZ_ROOM_INITIALIZER;
+			struct waiter w = WAITER(&m, &room, v->form);
+			struct thread firing = { 0 };
+			inject_clock(NOON);
+			w.deadline = NOON + HOUR;
+			left.calls = 0;
+			waiter_start(&w);
+			EXPECT(waiter_blocked(&w));
+			vez_monitor_enter(&m);
+			if (by_deadline) {
+				inject_clock(NOON + HOUR);
+				thread_kick(&w.thread);
+			} else {
+				thread_start(&firing, fire, &w.own);
+			}
+			UNTIL(LOAD(&w.r.word_) & (by_deadline ? VEZ__ENTERING : VEZ__FIRED));
+			EXPECT(vez_monitor_keep(&m, &w.r));
+			EXPECT(vez_monitor_move(&m, &other, &w.r));
+			vez_monitor_exit(&m);
+			if (!by_deadline)
+				thread_join(&firing);
+			EXPECT(waiter_blocked(&w));
+			EXPECT_EQ(vez_room_length(&other), 1);
+			settle_first(&m, &other, 5);
+			EXPECT_EQ(waiter_join(&w), 5);
+			EXPECT_EQ(left.calls, 0);
+			EXPECT_EQ(vez_monitor_destroy(&m), 0);
+			inject_clock(0);
+		}
+	}
+}
+
+/* Seen to fail: vez__end_announced that does not ask whether it is kept. */
+Test(monitor, ALL_an_asynchronous_request_is_moved_and_kept)
+{
+	enum { MOVED, KEPT_BEFORE, KEPT_LATE, WAYS };
+	for (int way = 0; way < WAYS; way++) {
+		vez_monitor_t m = VEZ_MONITOR_INITIALIZER(note_left);
+		vez_room_t room = VEZ_ROOM_INITIALIZER, other = VEZ_ROOM_INITIALIZER;
+		vez_request_t r;
+		int told = 0;
+		left.calls = 0;
+		vez_request_init(&r, count_result, &told);
+		vez_request_set_limits(&r, way == KEPT_LATE ? vez_after_ms(3) : vez_after_s(3600), NULL);
+		vez_monitor_enter(&m);
+		int rc = vez_monitor_wait_async(&m, &room, &r);
+		vez_monitor_enter(&m);
+		if (rc != EINPROGRESS || vez_room_length(&room) == 0) { /* late */
+			vez_monitor_exit(&m);
+			way--;
+			continue;
+		}
+		if (way == KEPT_LATE)
+			UNTIL(LOAD(&r.word_) & VEZ__ENTERING);
+		EXPECT(vez_monitor_move(&m, &other, &r));
+		if (way != MOVED)
+			EXPECT(vez_monitor_keep(&m, &r));
+		vez_monitor_exit(&m);
+		UNTIL(!(LOAD(&r.word_) & VEZ__ENTERING));
+		EXPECT_EQ(vez_request_cancel(&r), way == MOVED ? 0 : EALREADY);
+		EXPECT_EQ(vez_request_result(&r), way == MOVED ? ECANCELED : EINPROGRESS);
+		EXPECT_EQ(left.calls, way == MOVED);
+		if (way != MOVED)
+			settle_first(&m, &other, 5);
+		EXPECT_EQ(vez_request_wait(&r, VEZ_FOREVER, NULL), 0);
+		EXPECT_EQ(told, way == MOVED ? ECANCELED : 5);
+		EXPECT_EQ(vez_monitor_destroy(&m), 0);
+	}
+}
+
+/* Seen to fail: keep that keeps a member. */
+Test(monitor, ALL_a_member_is_moved_and_not_kept)
+{
+	vez_monitor_t m = VEZ_MONITOR_INITIALIZER(NULL);
+	vez_room_t room = VEZ_ROOM_INITIALIZER, other = VEZ_ROOM_INITIALIZER;
+	vez_event_t e = VEZ_EVENT_INITIALIZER;
+	vez_request_t r, won, *winner = NULL;
+	vez_select_t any;
+	vez_select_init(&any);
+	vez_monitor_enter(&m);
+	EXPECT_EQ(vez_monitor_wait_async(&m, &room, vez_select_case(&any, &r)), EINPROGRESS);
+	EXPECT_EQ(vez_event_wait_async(&e, vez_select_case(&any, &won)), EINPROGRESS);
+	vez_monitor_enter(&m);
+	EXPECT(!vez_monitor_keep(&m, &r));
+	EXPECT(vez_monitor_move(&m, &other, &r));
+	vez_monitor_exit(&m);
+	vez_event_set(&e);
+	EXPECT_EQ(vez_select_wait(&any, VEZ_FOREVER, NULL, &winner), 0);
+	EXPECT(winner == &won);
+	EXPECT_EQ(vez_room_length(&other), 0);
+	EXPECT_EQ(vez_monitor_destroy(&m), 0);
 }

@@ -20,6 +20,8 @@
  * same stack.
  * A token can also fire by itself, at a moment (vez_cancel_fire_at) or when a signal comes
  * (vez_cancel_on_signal): the library's own thread fires it then.
+ * How a thread or an event loop waits for a token, what to do where there are two reasons to stop, and how a signal is
+ * seen twice: vez/sleep.h.
  * Lifetime: a token must outlive every wait and every request that names it. It may be destroyed as soon as those have
  * returned or completed, though a fire that ended them has not.
  * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests
@@ -87,10 +89,10 @@ bool vez_cancel_fired(const vez_cancel_t *c);
 bool vez_cancel_clear(vez_cancel_t *c);
 
 /* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. When the
- * thread exits, requests that still name it are ended with ECANCELED, and a moment and signals that were to fire it will
- * not. A thread that attaches hooks to it detaches them, with the waiting form, before that. Destructors of
- * thread-specific data may use it, too; in the last round of these, when nothing of vez runs after them, what would
- * outlive the thread is refused: a moment and a signal with EAGAIN, requests with ECANCELED. */
+ * thread exits, requests that still name it are ended with ECANCELED (those that wait for it, with 0), and a moment and
+ * signals that were to fire it will not. A thread that attaches hooks to it detaches them, with the waiting form, before
+ * that. Destructors of thread-specific data may use it, too; in the last round of these, when nothing of vez runs after
+ * them, what would outlive the thread is refused: a moment and a signal with EAGAIN, requests with ECANCELED. */
 vez_cancel_t *vez_cancel_self(void);
 
 /* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and

@@ -35,6 +35,7 @@ struct vez__timer {
 vez_deadline_t vez_after_ns(int64_t ns);
 vez_deadline_t vez_after_us(int64_t us);
 vez_deadline_t vez_after_ms(int64_t ms);
+vez_deadline_t vez_after_s(int64_t s);
 
 /* The moment of a CLOCK_MONOTONIC timespec; saturating, and tv_nsec need not be normalized. */
 vez_deadline_t vez_deadline_from_timespec(const struct timespec *monotonic);

@@ -15,6 +15,12 @@
  * README.md has this semaphore whole. Sources: execution delegation and specific notification (C. Martins, 2009), on
  * the monitors of Hoare (1974).
  *
+ * The state that is waited for is looked at and changed inside, in the same stay in which the request is queued or the
+ * others are settled. vez_room_length() == 0, read outside, is no reason not to enter and look: somebody may have
+ * looked already and be queued the next moment. A wait that has to let go of a mutex or of another monitor as well does
+ * so inside, after it has looked and right before vez_monitor_wait: whoever can settle it has to come inside and finds
+ * it queued.
+ *
  * Inside: be short; do not sleep. No vez wait but vez_monitor_wait. Releasing, setting and other monitors are
  * allowed (but not in gave_up). A monitor is not recursive: entering it again from inside never returns.
  * Ordering: everything before an exit happens before everything after the next enter, and before the return of every
@@ -110,6 +116,18 @@ bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result);
  * is queued, or settled and not complete yet, or a member that is complete. */
 bool vez_monitor_settle_unqueued(vez_monitor_t *m, vez_request_t *r, int result);
 
+/* Only from inside, for a request that is queued in a room of this monitor: puts it in this room instead (it may be the
+ * same), by its key, which vez_request_set_key may have changed right before: last of those with that key. Its thread
+ * does not wake, its limits stay, and gave_up is told of the room where it is then. A customer who is called from the
+ * waiting room to the chair sleeps once. False, and nothing has changed: it has been settled already. */
+bool vez_monitor_move(vez_monitor_t *m, vez_room_t *room, vez_request_t *r);
+
+/* Only from inside, for a request that is queued in a room of this monitor: it waits from now on until it is settled.
+ * Its deadline and its token end it no more, not even those that have been reached but have not got inside yet; nor
+ * does vez_request_cancel (EALREADY). So what was begun for it is not begun in vain: settle it. False, and nothing has
+ * changed: it has been settled already, or belongs to a wait-for-any, which another member may yet win. */
+bool vez_monitor_keep(vez_monitor_t *m, vez_request_t *r);
+
 /* Makes an empty room. */
 void vez_room_init(vez_room_t *room);
 
@@ -117,7 +135,7 @@ void vez_room_init(vez_room_t *room);
 vez_request_t *vez_room_first(const vez_room_t *room);
 vez_request_t *vez_room_next(const vez_room_t *room, const vez_request_t *r);
 
-/* How many requests are queued. Any thread, any time. */
+/* How many requests are queued. Any thread, any time; outside, somebody may be about to be. */
 size_t vez_room_length(const vez_room_t *room);
 
 VEZ_END_DECLS_

@@ -79,10 +79,11 @@ static void place(struct vez__core *c, const struct vez__rules *rules, vez_reque
 
 static void make_async(struct vez__core *c, vez_request_t *r, const vez_cancel_t *token)
 {
-	(void)c;
+	const struct vez__rules *rules = vez__rules_of(r);
+	const void *object = rules->fired_is_granted ? (const void *)token : vez__object_of(c, rules);
 	vez__fetch_or(&r->word_, VEZ__ASYNC, release);
 	if (vez__inspecting())
-		vez__inspect_file(r, vez__object_of(c, vez__rules_of(r)), vez__rules_of(r)->type, token);
+		vez__inspect_file(r, object, rules->type, token);
 }
 
 bool vez__prepare(struct vez__core *c, const struct vez__rules *rules, vez_request_t **queue, vez_request_t *r)
@@ -144,12 +145,20 @@ static bool withdraw(struct vez__stay *in, vez_request_t *r)
 	}
 }
 
+/* Whether r, whatever is the cause of its end, has got what it waited for: its token has fired. */
+static bool is_granted_by_fire(const vez_request_t *r)
+{
+	return vez__rules_of(r)->fired_is_granted && (vez__load(&r->word_, relaxed) & VEZ__FIRED);
+}
+
 /* Ends a queued request with this cause, unless it turns out to be granted. */
 static void give_up(struct vez__stay *in, vez_request_t *r, int cause)
 {
 	const struct vez__rules *rules = vez__rules_of(r);
 	if (!withdraw(in, r))
 		return;
+	if (is_granted_by_fire(r))
+		cause = 0;
 	vez__settle_own(r, cause);
 	VEZ__PROBE_REQUEST(giveup, r, cause);
 	if (rules->gave_up)
@@ -187,10 +196,13 @@ bool vez__end_announced(vez_request_t *r, int cause)
 	const struct vez__rules *rules = vez__rules_of(r);
 	vez__hold();
 	vez__enter_for(&in, r);
-	bool here = !(r->state_ & VEZ__ARRIVING);
-	bool ended = here && vez__end_inside(&in, r, cause);
-	if (!here)
+	bool ended = false;
+	if (r->state_ & VEZ__ARRIVING)
 		vez__word_entered(&r->word_);
+	else if (r->state_ & VEZ__KEPT)
+		vez__word_keep(&r->word_, true);
+	else
+		ended = vez__end_inside(&in, r, cause);
 	vez__leave(&in, rules);
 	vez__let_go();
 	return ended;

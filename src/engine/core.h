@@ -73,6 +73,8 @@ struct vez__rules {
 
 	/* Serve queues what arrives from outside, and may set deadlines: the library's thread is told by whoever leaves. */
 	bool gathers;
+	/* Who waits here waits for its token: a fire grants it, and for inspection that token is the object. */
+	bool fired_is_granted;
 };
 
 #define VEZ__IN_ROOM SIZE_MAX

@@ -11,7 +11,7 @@
 enum vez__type {
 	VEZ__MONITOR, VEZ__CALL, VEZ__SEM, VEZ__MUTEX, VEZ__RWLOCK, VEZ__COND, VEZ__EVENT, VEZ__LATCH, VEZ__BARRIER,
 	VEZ__GROUP, VEZ__QUEUE, VEZ__SCHED, VEZ__ONCE, VEZ__SELECT, VEZ__COMPLETIONS, VEZ__REQUEST, VEZ__CANCEL,
-	VEZ__CONSTRAINT,
+	VEZ__CONSTRAINT, VEZ__SLEEP,
 };
 
 struct vez__record;
@@ -29,7 +29,7 @@ struct vez__shown {
 #define vez__inspect_ready() ((void)0)
 #define vez__inspect_place(r, object, type) ((void)(object), (void)(type))
 #define vez__inspect_place_at(r, object) ((void)(object))
-#define vez__inspect_file(r, object, type, token) ((void)(token))
+#define vez__inspect_file(r, object, type, token) ((void)(object), (void)(token))
 #define vez__inspect_decided(r) ((void)0)
 #define vez__inspect_begin(shown, r, deadline) ((void)(shown))
 #define vez__inspect_show(shown) ((void)(shown))

@@ -6,7 +6,8 @@
  *  word_     futex/word.h
  *  next_, at_.before_  links in its queue; when it is settled, next_ links what is pending (core.c), and the result lies
  *            where before_ was. Inside, then the leaver
- *  queue_, rules_  where it is queued; constant while it is, but for a request that a condition moves
+ *  queue_, rules_  where it is queued; constant while it is, but for a request that a condition moves, and queue_ of
+ *            one that is moved from room to room; that is read outside by who enters because of it
  *  state_    QUEUED from its insertion until it is settled, and KEPT besides from the moment when its limits ceased to
  *            apply though a thread was entering because of one. Once settled: FIRE_COMES, the thread that fired is entering
  *            because of it; FIRE_CAME, and has; EXPECTED, coming_ of its core counts it. Inside.
@@ -25,7 +26,8 @@
  *  M3 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
  *  M4 a member of a wait-for-any is granted only when it has WON: the first to do so (winner.c). What has won is granted
  *     before the core is left.
- * Ordering: SETTLED, ENTERING and FIRED need only their order on one word, which all exchanges have.
+ * Ordering: SETTLED, ENTERING and FIRED need only their order on one word, which all exchanges have. queue_ (release,
+ *  in vez__move_to_room) pairs with vez__core_of (acquire): the monitor of the room.
  * Sources: Hoare, "Monitors" (1974); execution delegation and specific notification: C. Martins (2009).
  */
 #include "settle.h"
@@ -118,6 +120,15 @@ void vez__move_in(struct vez__stay *in, const struct vez__rules *rules, vez_requ
 	r->key_ = 0;
 	vez__inspect_moved(r, vez__object_of(in->core, rules));
 	vez__insert(in->core, r);
+}
+
+/* Its limits stay, so a thread may be entering because of one, which finds the monitor by way of either room. */
+void vez__move_to_room(struct vez__core *c, vez_request_t **queue, vez_request_t *r)
+{
+	vez__queue_remove(r->queue_, r);
+	count(c, r, UINT32_MAX);
+	vez__store(&r->queue_, queue, release);
+	vez__insert(c, r);
 }
 
 void vez__keep(vez_request_t *r)

@@ -25,8 +25,8 @@ static inline const struct vez__rules *vez__rules_of(const vez_request_t *r)
 static inline struct vez__core *vez__core_of(const vez_request_t *r)
 {
 	size_t queue = r->rules_->queue;
-	if (queue == VEZ__IN_ROOM)
-		return &((vez_room_t *)r->queue_)->monitor_->core_;
+	if (queue == VEZ__IN_ROOM) /* outside, another thread may just be moving it to another room of the monitor */
+		return &((vez_room_t *)vez__load(&r->queue_, acquire))->monitor_->core_;
 	return (struct vez__core *)((char *)r->queue_ - queue);
 }
 
@@ -125,6 +125,9 @@ void vez__move_in(struct vez__stay *in, const struct vez__rules *rules, vez_requ
 /* r, which is queued, is in no queue from here on, and not counted, but can still give up: rules->roll_back then, and
  * whoever may settle it, first puts it back (vez__insert). For one that was only prepared, or is in its queue. */
 void vez__set_aside(vez_request_t *r);
+
+/* Inside: puts r, which is queued, in another room of the same monitor, by its key. */
+void vez__move_to_room(struct vez__core *c, vez_request_t **queue, vez_request_t *r);
 
 /* r stays queued until it is settled: its limits apply no more, not even to a thread that is entering because of one. */
 void vez__keep(vez_request_t *r);

@@ -38,6 +38,11 @@ vez_deadline_t vez_after_ms(int64_t ms)
 	return vez_after_ns(scale(ms, 1000000));
 }
 
+vez_deadline_t vez_after_s(int64_t s)
+{
+	return vez_after_ns(scale(s, NS_PER_S));
+}
+
 /* Normalized first, to seconds and a rest of the same sign: only then does a product that saturates mean that the sum
  * does. */
 vez_deadline_t vez_deadline_from_timespec(const struct timespec *monotonic)

@@ -23,6 +23,7 @@ static const char *const names[] = {
 	[VEZ__BARRIER] = "barrier", [VEZ__GROUP] = "group", [VEZ__QUEUE] = "queue", [VEZ__SCHED] = "sched",
 	[VEZ__ONCE] = "once", [VEZ__SELECT] = "select", [VEZ__COMPLETIONS] = "completions",
 	[VEZ__REQUEST] = "request", [VEZ__CANCEL] = "cancel", [VEZ__CONSTRAINT] = "constraint",
+	[VEZ__SLEEP] = "sleep",
 };
 
 /* What was read of a record. */

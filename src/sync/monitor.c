@@ -6,7 +6,8 @@
  *  core_      engine/core.c; its word, and calls_, owner_ and ran_: call.c
  *  pending_   what was settled since the monitor was entered; by the one inside
  *  gave_up_   constant
- *  room       first_, length_  its queue; monitor_: where a request was queued there first; inside
+ *  room       first_, length_  its queue; monitor_: of which it is, known since a request was queued there first;
+ *             inside, but for a thread that is entering because of a request
  * A thread that is inside holds (engine/hold.h): what it settles, or a handler of its, completes when it has left.
  */
 #include "vez/monitor.h"
@@ -135,6 +136,26 @@ int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 		rc = leave_to_start_clock(m, r);
 	vez_monitor_exit(m);
 	return vez__async_end(r, rc);
+}
+
+bool vez_monitor_move(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
+{
+	if (vez__is_settled(r))
+		return false;
+	if (room->monitor_ != m)
+		room->monitor_ = m;
+	vez__move_to_room(&m->core_, &room->first_, r);
+	return true;
+}
+
+/* A member that was kept could not be withdrawn if another one won. */
+bool vez_monitor_keep(vez_monitor_t *m, vez_request_t *r)
+{
+	(void)m;
+	if (vez__is_settled(r) || vez__is_member(r))
+		return false;
+	vez__keep(r);
+	return true;
 }
 
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result)

@@ -26,8 +26,10 @@ static uint32_t sem_max = VEZ_SEM_MAX;
 static vez_sem_t sem3 = VEZ_SEM_INITIALIZER(3);
 static vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
 ZERO(vez_request_t, request);
+static const char *(*const check_vez_strerror)(int result) = vez_strerror;
 static vez_deadline_t (*const check_vez_after_ns)(int64_t ns) = vez_after_ns;
 static vez_deadline_t (*const check_vez_after_us)(int64_t us) = vez_after_us;
+static vez_deadline_t (*const check_vez_after_s)(int64_t s) = vez_after_s;
 static vez_deadline_t (*const check_vez_after_ms)(int64_t ms) = vez_after_ms;
 static vez_deadline_t (*const check_vez_deadline_from_timespec)(const struct timespec *monotonic) =
 	vez_deadline_from_timespec;
@@ -59,6 +61,8 @@ static void (*const check_vez_monitor_enter)(vez_monitor_t *m) = vez_monitor_ent
 static void (*const check_vez_monitor_exit)(vez_monitor_t *m) = vez_monitor_exit;
 static int (*const check_vez_monitor_wait)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r,
 					   vez_deadline_t deadline, vez_cancel_t *cancel) = vez_monitor_wait;
+static bool (*const check_vez_monitor_move)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r) = vez_monitor_move;
+static bool (*const check_vez_monitor_keep)(vez_monitor_t *m, vez_request_t *r) = vez_monitor_keep;
 static bool (*const check_vez_monitor_settle)(vez_monitor_t *m, vez_request_t *r, int result) = vez_monitor_settle;
 static bool (*const check_vez_monitor_settle_unqueued)(vez_monitor_t *m, vez_request_t *r, int result) =
 	vez_monitor_settle_unqueued;
@@ -190,6 +194,9 @@ static int (*const check_vez_cancel_attach)(vez_cancel_t *c, vez_cancel_hook_t *
 					    void *arg) = vez_cancel_attach;
 static int (*const check_vez_cancel_detach)(vez_cancel_t *c, vez_cancel_hook_t *h) = vez_cancel_detach;
 static int (*const check_vez_cancel_try_detach)(vez_cancel_t *c, vez_cancel_hook_t *h) = vez_cancel_try_detach;
+static int (*const check_vez_sleep_until)(vez_deadline_t moment, vez_cancel_t *cancel) = vez_sleep_until;
+static int (*const check_vez_cancel_wait)(vez_cancel_t *c, vez_deadline_t deadline) = vez_cancel_wait;
+static int (*const check_vez_cancel_wait_async)(vez_cancel_t *c, vez_request_t *r) = vez_cancel_wait_async;
 static int (*const check_vez_cancel_on_signal)(vez_cancel_t *c, int signo) = vez_cancel_on_signal;
 static void (*const check_vez_request_init_eventfd)(vez_request_t *r, int efd) = vez_request_init_eventfd;
 static void (*const check_vez_request_set_limits)(vez_request_t *r, vez_deadline_t deadline,

@@ -314,3 +314,113 @@ static void left_empty(void)
 }
 
 X_SCENARIO(monitor_buffer, .setup = make_buffer, .thread = { put_two, take_two }, .check = left_empty);
+
+/* ---- moved, and kept ---- */
+
+static bool moved;
+static int settled;
+static vez_room_t *left_room;
+
+static void note_left(vez_monitor_t *monitor, vez_room_t *where, vez_request_t *r)
+{
+	(void)monitor;
+	(void)r;
+	left_room = where;
+}
+
+static void make_rooms(void)
+{
+	X_NAME(token);
+	X_NAME(other_room);
+	vez_cancel_init(&token);
+	make(0);
+	vez_monitor_init(&m, note_left);
+	moved = false;
+	settled = 0;
+	left_room = NULL;
+}
+
+static void wait_limited(void)
+{
+	vez_request_t r = VEZ_REQUEST_INITIALIZER;
+	vez_monitor_enter(&m);
+	rc[0] = vez_monitor_wait(&m, &room, &r, x_soon(), &token);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED || rc[0] == ETIMEDOUT);
+}
+
+static void move_first(bool keep)
+{
+	vez_monitor_enter(&m);
+	vez_request_t *r = vez_room_first(&room);
+	moved = r != NULL;
+	if (r)
+		x_assert(vez_monitor_move(&m, &other_room, r));
+	if (r && keep)
+		x_assert(vez_monitor_keep(&m, r));
+	vez_monitor_exit(&m);
+}
+
+static void settle_moved(void)
+{
+	vez_monitor_enter(&m);
+	vez_request_t *r = vez_room_first(&other_room);
+	settled = r && vez_monitor_settle(&m, r, 0);
+	vez_monitor_exit(&m);
+}
+
+/* A limit that is reached while the request is moved finds its monitor, and the rule for giving up its room. */
+static void move_and_settle(void)
+{
+	move_first(false);
+	settle_moved();
+}
+
+static void left_moved(void)
+{
+	x_assert((rc[0] == 0) == settled);
+	x_assert(rc[0] == 0 || left_room == NULL || left_room == (moved ? &other_room : &room));
+	x_assert(!moved || rc[0] == 0 || left_room == &other_room);
+	x_assert(vez_room_length(&room) == 0 && vez_room_length(&other_room) == 0);
+	x_assert(vez_monitor_destroy(&m) == 0 && vez_cancel_destroy(&token) == 0);
+}
+
+X_SCENARIO(monitor_moved, .setup = make_rooms, .thread = { wait_limited, move_and_settle, fire }, .check = left_moved);
+
+/* Nothing ends what was kept, whatever was on its way. */
+static void keep_and_settle(void)
+{
+	move_first(true);
+	settle_moved();
+	x_assert(settled == moved);
+}
+
+X_SCENARIO(monitor_kept, .setup = make_rooms, .thread = { wait_limited, keep_and_settle, fire }, .check = left_moved);
+
+static vez_request_t request;
+
+static void make_async(void)
+{
+	x_alive(&request, sizeof request);
+	X_NAME(request);
+	make_rooms();
+	x_make_alarm();
+}
+
+static void wait_without_thread(void)
+{
+	vez_request_init(&request, NULL, NULL);
+	vez_request_set_limits(&request, x_soon(), NULL);
+	vez_monitor_enter(&m);
+	rc[0] = vez_monitor_wait_async(&m, &room, &request);
+	if (rc[0] == EINPROGRESS) {
+		x_assert(vez_request_wait(&request, VEZ_FOREVER, NULL) == 0);
+		rc[0] = vez_request_result(&request);
+		x_dead(&request, sizeof request);
+	}
+	x_assert(rc[0] == 0 || rc[0] == ETIMEDOUT);
+}
+
+X_SCENARIO(monitor_kept_async, .setup = make_async, .thread = { wait_without_thread, keep_and_settle, x_alarm },
+	   .check = left_moved);
+X_SCENARIO(monitor_moved_async, .setup = make_async, .thread = { wait_without_thread, move_and_settle, x_alarm },
+	   .check = left_moved);
