@@ -8,6 +8,8 @@
 #   make check                    every test; installs what is missing where that is allowed
 #   make SAN=address,undefined check
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
+#   make cluster                  libvez-cluster, the synchronizers between machines; make install-cluster
+#   make check-cluster            its tests, against a ZooKeeper server that they start
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
 #   make install uninstall        PREFIX=/usr/local, DESTDIR=
 #   make clean
@@ -45,11 +47,12 @@ LINK = $(CC) -pthread $(SANFLAGS) $(CFLAGS) $(LDFLAGS)
 
 SRC := $(wildcard src/futex/*.c src/sync/*.c)
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
-HEADERS := include/vez.h $(wildcard include/vez/*.h)
+HEADERS := include/vez.h $(filter-out include/vez/cluster.h,$(wildcard include/vez/*.h))
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc
 
 .PHONY: always all lib check check-programs stress explore explore-mutants perf perf-programs perf-plots \
-	install uninstall clean needs-check needs-perf
+	install uninstall clean needs-check needs-perf \
+	cluster check-cluster needs-cluster install-cluster uninstall-cluster
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -78,7 +81,7 @@ $(B)/lib/libvez.a: $(OBJ)
 	$(AR) rcs $@ $(OBJ)
 
 # Made anew whenever PREFIX or the like differs from last time.
-$(B)/vez.pc: src/vez.pc.in Makefile always
+$(B)/%.pc: src/%.pc.in Makefile always
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
 		-e 's|@VERSION@|$(VERSION)|' $< > $@.new
@@ -193,6 +196,48 @@ perf: needs-perf
 perf-plots: needs-perf
 	$(MAKE) perf-programs
 	BUILD=$(B) scripts/perf-plots
+
+# ---- cluster: a library of its own, on libvez.so and ZooKeeper's client; nothing else here depends on it ----
+
+CLUSTER_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard src/cluster/*.c))
+CLUSTER_TEST_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/cluster/*.c))
+CLUSTER_LIB := $(B)/lib/libvez-cluster.so $(B)/vez-cluster.pc
+CLUSTER_INSTALLED := include/vez/cluster.h:$(INCLUDEDIR)/vez/cluster.h \
+	$(B)/lib/libvez-cluster.so.$(VERSION):$(LIBDIR)/libvez-cluster.so.$(VERSION) \
+	$(B)/vez-cluster.pc:$(LIBDIR)/pkgconfig/vez-cluster.pc
+CLUSTER_LINKS := libvez-cluster.so.$(SOVERSION):libvez-cluster.so.$(VERSION) \
+	libvez-cluster.so:libvez-cluster.so.$(SOVERSION)
+
+$(B)/lib/libvez-cluster.so.$(VERSION): $(CLUSTER_OBJ) src/libvez-cluster.map $(B)/lib/libvez.so
+	@mkdir -p $(@D)
+	$(LINK) -shared -Wl,-soname,libvez-cluster.so.$(SOVERSION) -Wl,--version-script=src/libvez-cluster.map \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(CLUSTER_OBJ) -L$(B)/lib -lvez -lzookeeper_mt
+
+$(B)/lib/libvez-cluster.so: $(B)/lib/libvez-cluster.so.$(VERSION)
+	ln -sf libvez-cluster.so.$(VERSION) $(B)/lib/libvez-cluster.so.$(SOVERSION)
+	ln -sf libvez-cluster.so.$(SOVERSION) $@
+
+$(B)/tests/cluster: $(CLUSTER_TEST_OBJ) $(B)/lib/libvez-cluster.so
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $(CLUSTER_TEST_OBJ) -L$(B)/lib -lvez-cluster -lvez -lzookeeper_mt -Wl,-rpath,'$$ORIGIN/../lib'
+
+cluster: lib $(CLUSTER_LIB)
+
+check-cluster: needs-cluster
+	$(MAKE) cluster $(B)/tests/cluster
+	BUILD=$(B) SAN=$(SAN) CC='$(CC)' VEZ_CHECK_LIMIT=600 scripts/check -- $(B)/tests/cluster $(ONLY)
+
+needs-cluster:
+	@scripts/needs cluster
+
+install-cluster: install cluster
+	$(foreach f,$(CLUSTER_INSTALLED),$(call install_one,$(f)) &&) true
+	$(foreach l,$(CLUSTER_LINKS),$(call link_one,$(l)) &&) true
+
+uninstall-cluster: uninstall
+	rm -f $(foreach f,$(CLUSTER_INSTALLED),$(DESTDIR)$(lastword $(subst :, ,$(f))))
+	rm -f $(foreach l,$(CLUSTER_LINKS),$(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(l))))
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez 2>/dev/null || true
 
 clean:
 	rm -rf $(BUILD)

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Two floors, one direction: who makes system calls, who touches shared words, who includes whom.
+# Two floors, one direction: who makes system calls, who touches shared words, who includes whom. And src/cluster, a
+# library of its own on the public interface.
 #
 # Seen to fail: an __atomic_ builtin in sem.c; <linux/futex.h> in word.c; #include "../sync/engine.h" in futex.c; errno
 # read in src/sync; vez_monitor_exit in cond.c; a pthread call; malloc; volatile; a source without a header; a
-# header without a source.
+# header without a source; #include "../sync/engine.h" in src/cluster.
 set -eu
 cd "$(dirname "$0")/.."
 failures=0
@@ -21,7 +22,9 @@ none() {
 	done
 }
 
-all=$(find src include -name '*.[ch]')
+cluster=$(find src/cluster -name '*.[ch]')
+not_cluster_sys=$(echo "$cluster" | grep -v '/sys\.[ch]$')
+all=$(find src/futex src/sync include -name '*.[ch]')
 not_sys=$(echo "$all" | grep -v '^src/futex/sys\.c$')
 not_atomic=$(echo "$all" | grep -v '^src/futex/atomic\.h$')
 futex=$(find src/futex -name '*.[ch]')
@@ -45,6 +48,10 @@ not_inspect=$(echo "$all" | grep -vE '^src/sync/(inspect|report)\.c$')
 		$not_monitor
 	none "no wait allocates, but to be inspected" '\<(malloc|calloc|realloc|free|alloca) *\(' $not_inspect
 	none "nobody waits for readers" 'urcu_|rcu_' $all
+	none "src/cluster uses what every program can use" 'include.*"(\.\./|sync/|futex/)' $cluster
+	none "no lock but vez's, no shared word" 'pthread_(mutex|cond)|__atomic_|__sync_|_Atomic|\<volatile\>' $cluster
+	none "only src/cluster/sys.c calls the system" \
+		'\<syscall *\(|clock_gettime|nanosleep|pthread_(create|join|sigmask)|\<(poll|read|write) *\(' $not_cluster_sys
 }
 
 # One basename everywhere: what is implemented in src/sync is declared in a header of its name, public or there; and
@@ -56,7 +63,7 @@ for source in src/sync/*.c; do
 done
 for header in include/vez/*.h; do
 	name=$(basename "$header" .h)
-	case $name in base | deadline) continue ;; esac
+	case $name in base | deadline | cluster) continue ;; esac
 	[ -f "src/sync/$name.c" ] || { echo "$header is not implemented"; failures=$((failures + 1)); }
 done
 
