@@ -1,0 +1,3 @@
+#include <stddef.h>
+#include "test.h"
+const struct test fault_tests[] = { { NULL, NULL } };
