@@ -15,6 +15,7 @@
 #include <zookeeper/zookeeper.h>
 
 int server_port;
+int questions;
 pid_t server_pid;
 static char folder[200];
 
@@ -31,15 +32,21 @@ void a_moment(void)
 
 /* ---- the server ---- */
 
+/* Not one that the kernel gives to who connects: who connects to such a one before the server is there may find itself. */
 static int free_port(void)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof at;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(bind(fd, (struct sockaddr *)&at, size) == 0);
-	CHECK(getsockname(fd, (struct sockaddr *)&at, &size) == 0);
-	close(fd);
-	return ntohs(at.sin_port);
+	for (int i = 0; i < 1000; i++) {
+		int port = 20000 + (int)((unsigned)getpid() * 7 + (unsigned)i * 13) % 10000;
+		struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+					  .sin_port = htons((uint16_t)port) };
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		int rc = bind(fd, (struct sockaddr *)&at, sizeof at);
+		close(fd);
+		if (rc == 0)
+			return port;
+	}
+	CHECK(!"a port is free");
+	return 0;
 }
 
 static int connect_to(int port)
@@ -47,6 +54,7 @@ static int connect_to(int port)
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				  .sin_port = htons((uint16_t)port) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 2, 0 }, sizeof(struct timeval));
 	if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
 		return fd;
 	close(fd);
@@ -104,10 +112,10 @@ static void launch(void)
 void server_start(void)
 {
 	char path[512];
-	char in[160];
 	const char *tmp = getenv("TMPDIR");
-	snprintf(in, sizeof in, "%s", folder[0] ? folder : tmp ? tmp : "/tmp");
-	snprintf(folder, sizeof folder, "%s/vez-cluster-XXXXXX", in);
+	if (!folder[0])
+		snprintf(folder, sizeof folder, "%s", tmp ? tmp : "/tmp");
+	strncat(folder, "/vez-cluster-XXXXXX", sizeof folder - strlen(folder) - 1);
 	CHECK(mkdtemp(folder) != NULL);
 	server_port = free_port();
 	snprintf(path, sizeof path, "%s/zoo.cfg", folder);
@@ -172,6 +180,7 @@ int nodes(const char *path)
 	struct String_vector names = { 0, NULL };
 	zhandle_t *zh = raw();
 	int rc, tries = 0;
+	questions++;
 	do
 		rc = zoo_get_children(zh, path, 0, &names);
 	while (rc != ZOK && rc != ZNONODE && ++tries < 100 && (a_moment(), true));
@@ -217,9 +226,10 @@ vez_cluster_t *open_session(int64_t session_ms)
 
 const char *fresh(void)
 {
-	static char name[32];
+	static char names[16][32];
 	static int count;
-	snprintf(name, sizeof name, "%d-%d", (int)getpid(), ++count);
+	char *name = names[count % 16];
+	snprintf(name, sizeof names[0], "%d-%d", (int)getpid(), ++count);
 	return name;
 }
 

@@ -32,7 +32,7 @@
 /* Waits until it is so. */
 #define UNTIL(condition) \
 	for (long long tries_ = 0; !(condition); a_moment()) \
-		if (++tries_ > 30000) \
+		if (++tries_ > 10000) \
 			fail_at(__FILE__, __LINE__, "at last " #condition, 0, 0)
 
 _Noreturn void fail_at(const char *file, int line, const char *what, long long a, long long b);
@@ -57,6 +57,8 @@ void server_says(const char *command, char *answer, size_t size);
 /* A number of its answer to mntr. */
 long long server_figure(const char *name);
 
+/* How many questions this process has asked with the next one: each is two packets. */
+extern int questions;
 /* How many nodes are below this one; -1: it is not there. */
 int nodes(const char *path);
 void remove_node(const char *path);
