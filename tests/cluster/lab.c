@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -241,6 +242,26 @@ int threads(void)
 		count += e->d_name[0] != '.';
 	closedir(d);
 	return count;
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+int threads_at_rest(void)
+{
+	pthread_t t;
+	CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), 0);
+	pthread_join(t, NULL);
+	int before, now = threads();
+	do {
+		before = now;
+		for (int i = 0; i < 20; i++)
+			a_moment();
+		now = threads();
+	} while (now != before);
+	return now;
 }
 
 /* ---- processes ---- */

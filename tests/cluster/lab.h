@@ -78,6 +78,8 @@ int try_open(vez_cluster_t **c, int port, const char *root, const char *auth, in
 const char *fresh(void);
 /* How many threads this process has. */
 int threads(void);
+/* The same when those that end have ended, and a sanitizer has its own. */
+int threads_at_rest(void);
 
 /* ---- processes ---- */
 
