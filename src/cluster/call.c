@@ -102,6 +102,8 @@ static void end_call(struct vez__call *call, const struct vez__answer *a)
 		vez__session_heard(call->c, call->sent);
 	if (call->answered)
 		call->answered(call->arg, a);
+	if (a->rc == ZSESSIONEXPIRED)
+		vez__session_expired(call->c);
 	free_call(call);
 }
 

@@ -99,6 +99,11 @@ static void end(vez_cluster_t *c, int code)
 	vez__bell_ring(&c->bell);
 }
 
+void vez__session_expired(vez_cluster_t *c)
+{
+	end(c, VEZ_ELOST);
+}
+
 bool vez__session_lapsed(const vez_cluster_t *c)
 {
 	return c->heard && vez__boottime() >= c->heard + c->session - c->session / MARGIN;

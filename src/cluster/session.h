@@ -67,6 +67,9 @@ int vez__session_begin(vez_cluster_t *c);
 /* Inside: a server has answered what was sent at this moment. */
 void vez__session_heard(vez_cluster_t *c, int64_t sent);
 
+/* Inside: a server has said that the session has ended. The client itself believes that only when it connects. */
+void vez__session_expired(vez_cluster_t *c);
+
 /* Inside: whether the clock says that the servers may have ended the session. */
 bool vez__session_lapsed(const vez_cluster_t *c);
 
