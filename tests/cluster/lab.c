@@ -195,6 +195,24 @@ void remove_node(const char *path)
 	zoo_delete(raw(), path, -1);
 }
 
+void end_session(const struct proxy *p)
+{
+	char host[64], path[64];
+	struct Stat stat;
+	clientid_t id = { p->session, { 0 } };
+	memcpy(id.passwd, p->password, sizeof id.passwd);
+	snprintf(host, sizeof host, "127.0.0.1:%d", server_port);
+	snprintf(path, sizeof path, "/vez/live/%llx", (unsigned long long)p->session);
+	CHECK_EQ(zoo_exists(raw(), path, 0, &stat), ZOK);
+	/* A close that comes too soon after the connection ends nothing. */
+	do {
+		zhandle_t *zh = zookeeper_init2(host, NULL, 10000, &id, NULL, 0, no_log);
+		UNTIL(zoo_state(zh) == ZOO_CONNECTED_STATE || is_unrecoverable(zh));
+		zoo_exists(zh, "/", 0, &stat);
+		zookeeper_close(zh);
+	} while (zoo_exists(raw(), path, 0, &stat) != ZNONODE);
+}
+
 int in_line(const char *kind, const char *name)
 {
 	char path[256];

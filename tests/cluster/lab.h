@@ -64,8 +64,6 @@ int nodes(const char *path);
 void remove_node(const char *path);
 /* How many are below the object's node: who holds and who waits. */
 int in_line(const char *kind, const char *name);
-/* Ends a session as if by its twin. */
-void end_session(vez_cluster_t *c);
 
 /* ---- sessions ---- */
 
@@ -104,7 +102,13 @@ struct proxy {
 	 * and the client has not got that. */
 	int type, cut, cuts, done;
 	int shut; /* nobody gets through */
+	/* Of the last session that was opened through it. */
+	int64_t session;
+	char password[16];
 };
+
+/* Ends that session by a twin that has its number and its password. */
+void end_session(const struct proxy *p);
 
 struct proxy *proxy_start(void);
 

@@ -50,6 +50,10 @@ static bool passes(struct proxy *p, struct link *l, struct way *w, const unsigne
 {
 	if (!w->greeted) {
 		w->greeted = true;
+		if (!w->to_server) {
+			p->session = (int64_t)((uint64_t)number_at(frame + 12) << 32 | number_at(frame + 16));
+			memcpy(p->password, frame + 24, sizeof p->password);
+		}
 		return true;
 	}
 	if (!w->to_server) {
