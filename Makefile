@@ -201,7 +201,7 @@ perf-plots: needs-perf
 
 CLUSTER_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard src/cluster/*.c))
 CLUSTER_TEST_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/cluster/*.c))
-CLUSTER_LIB := $(B)/lib/libvez-cluster.so $(B)/vez-cluster.pc
+CLUSTER_LIB := $(B)/lib/libvez-cluster.so $(B)/vez-cluster.pc $(B)/bin/vez-cluster
 CLUSTER_INSTALLED := include/vez/cluster.h:$(INCLUDEDIR)/vez/cluster.h \
 	$(B)/lib/libvez-cluster.so.$(VERSION):$(LIBDIR)/libvez-cluster.so.$(VERSION) \
 	$(B)/vez-cluster.pc:$(LIBDIR)/pkgconfig/vez-cluster.pc
@@ -216,6 +216,10 @@ $(B)/lib/libvez-cluster.so.$(VERSION): $(CLUSTER_OBJ) src/libvez-cluster.map $(B
 $(B)/lib/libvez-cluster.so: $(B)/lib/libvez-cluster.so.$(VERSION)
 	ln -sf libvez-cluster.so.$(VERSION) $(B)/lib/libvez-cluster.so.$(SOVERSION)
 	ln -sf libvez-cluster.so.$(SOVERSION) $@
+
+$(B)/bin/vez-cluster: $(B)/obj/src/tool/vez-cluster.o $(B)/lib/libvez-cluster.so
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $< -L$(B)/lib -lvez-cluster -lvez -Wl,-rpath-link,$(B)/lib -Wl,-rpath,'$$ORIGIN/../lib'
 
 $(B)/tests/cluster: $(CLUSTER_TEST_OBJ) $(B)/lib/libvez-cluster.so
 	@mkdir -p $(@D)
@@ -232,9 +236,11 @@ needs-cluster:
 
 install-cluster: install cluster
 	$(foreach f,$(CLUSTER_INSTALLED),$(call install_one,$(f)) &&) true
+	install -D -m 755 $(B)/bin/vez-cluster $(DESTDIR)$(PREFIX)/bin/vez-cluster
 	$(foreach l,$(CLUSTER_LINKS),$(call link_one,$(l)) &&) true
 
 uninstall-cluster: uninstall
+	rm -f $(DESTDIR)$(PREFIX)/bin/vez-cluster
 	rm -f $(foreach f,$(CLUSTER_INSTALLED),$(DESTDIR)$(lastword $(subst :, ,$(f))))
 	rm -f $(foreach l,$(CLUSTER_LINKS),$(DESTDIR)$(LIBDIR)/$(firstword $(subst :, ,$(l))))
 	-rmdir $(DESTDIR)$(INCLUDEDIR)/vez 2>/dev/null || true
