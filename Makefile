@@ -200,7 +200,7 @@ perf-plots: needs-perf
 # ---- cluster: a library of its own, on libvez.so and ZooKeeper's client; nothing else here depends on it ----
 
 CLUSTER_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard src/cluster/*.c))
-CLUSTER_TEST_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/cluster/*.c))
+CLUSTER_TEST_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/cluster/*.c) src/cluster/list.c)
 CLUSTER_LIB := $(B)/lib/libvez-cluster.so $(B)/vez-cluster.pc $(B)/bin/vez-cluster
 CLUSTER_INSTALLED := include/vez/cluster.h:$(INCLUDEDIR)/vez/cluster.h \
 	$(B)/lib/libvez-cluster.so.$(VERSION):$(LIBDIR)/libvez-cluster.so.$(VERSION) \

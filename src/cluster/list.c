@@ -25,7 +25,7 @@ void vez__entry_name(char name[VEZ__NODE], uint32_t n, uint64_t session, uint64_
 static bool field(const char **at, int base, uint64_t most, uint64_t *number)
 {
 	char *end;
-	if (**at < '0' || **at > 'f')
+	if (!((**at >= '0' && **at <= '9') || (**at >= 'a' && **at <= 'f')))
 		return false;
 	*number = strtoull(*at, &end, base);
 	if (end == *at || *end != '-' || *number > most)
