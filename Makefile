@@ -229,7 +229,8 @@ cluster: lib $(CLUSTER_LIB)
 
 check-cluster: needs-cluster
 	$(MAKE) cluster $(B)/tests/cluster
-	BUILD=$(B) SAN=$(SAN) CC='$(CC)' VEZ_CHECK_LIMIT=600 scripts/check -- $(B)/tests/cluster $(ONLY)
+	BUILD=$(B) SAN=$(SAN) CC='$(CC)' VEZ_CHECK_LIMIT=900 TSAN_OPTIONS=suppressions=tests/cluster/tsan.supp \
+		scripts/check -- $(B)/tests/cluster $(ONLY)
 
 needs-cluster:
 	@scripts/needs cluster

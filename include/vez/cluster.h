@@ -163,6 +163,27 @@ int vez_cluster_rwlock_write(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez
 			     vez_cancel_t *cancel);
 int vez_cluster_rwlock_write_async(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez_request_t *r);
 
+/* ---- event ---- */
+
+typedef struct vez_cluster_event vez_cluster_event_t;
+
+/* One that stays set until it is reset. A new one is not set. */
+int vez_cluster_event_open(vez_cluster_event_t **e, vez_cluster_t *c, const char *name, vez_deadline_t deadline,
+			   vez_cancel_t *cancel);
+
+/* EBUSY, and nothing has changed, while somebody waits for it through this. */
+int vez_cluster_event_close(vez_cluster_event_t *e);
+
+/* Sets it: everybody who waits for it, on all machines, is let go, also if it is reset at once; one event for each process
+ * tells. Waits for the server's answer: 0, and it is set (or was). ETIMEDOUT, ECANCELED, VEZ_ELOST: perhaps. One whose
+ * connection breaks is asked again, so that a reset that comes in between may be undone. */
+int vez_cluster_event_set(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_event_reset(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* Waits until it is set: 0, and it was so at some moment of the wait. */
+int vez_cluster_event_wait(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_event_wait_async(vez_cluster_event_t *e, vez_request_t *r);
+
 VEZ_END_DECLS_
 
 #endif

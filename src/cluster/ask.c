@@ -59,6 +59,10 @@ static void send_question(vez_cluster_t *c, const struct vez__question *q, struc
 		vez__call_exists(c, answered, asked, q->path);
 	else if (q->kind == VEZ__ASK_GET)
 		vez__call_get(c, answered, asked, q->path, NULL, NULL);
+	else if (q->kind == VEZ__ASK_DELETE)
+		vez__call_delete(c, answered, asked, q->path);
+	else if (q->second)
+		vez__call_create_two(c, answered, asked, q->path, q->value, q->second);
 	else
 		vez__call_create(c, answered, asked, q->path, q->value, q->flags);
 }

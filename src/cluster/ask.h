@@ -8,10 +8,11 @@
 #define VEZ__VALUE 128 /* bytes of a value that are of interest */
 
 struct vez__question {
-	enum { VEZ__ASK_EXISTS, VEZ__ASK_GET, VEZ__ASK_CREATE } kind;
+	enum vez__kind { VEZ__ASK_EXISTS, VEZ__ASK_GET, VEZ__ASK_CREATE, VEZ__ASK_DELETE } kind;
 	const char *path;
-	const char *value; /* of a create */
-	int flags;
+	const char *value;  /* of a create */
+	int flags;          /* of a create */
+	const char *second; /* a node that is created in the same step, or NULL */
 };
 
 struct vez__reply {

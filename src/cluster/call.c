@@ -22,6 +22,7 @@
  */
 #include "call.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,6 +215,23 @@ void vez__call_mark(vez_cluster_t *c, answered_fn *answered, void *arg, const ch
 	if (and_delete)
 		zoo_delete_op_init(&m->ops[count], m->paths[count - 1], -1);
 	sent(call, zoo_amulti(c->zh, count + and_delete, m->ops, m->results, void_answer, call));
+}
+
+void vez__call_create_two(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *value,
+			  const char *second)
+{
+	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+	struct vez__call *call = new_call(c, answered, arg);
+	struct vez__marks *m = calloc(1, sizeof *m + 3 * sizeof m->paths[0]);
+	if (!m)
+		abort();
+	call->marks = m;
+	snprintf(m->paths[0], VEZ__PATH, "%s", path);
+	snprintf(m->paths[1], VEZ__PATH, "%s", second);
+	snprintf(m->paths[2], VEZ__PATH, "%s", value);
+	zoo_create_op_init(&m->ops[0], m->paths[0], m->paths[2], (int)strlen(value), acl, 0, NULL, 0);
+	zoo_create_op_init(&m->ops[1], m->paths[1], "", 0, acl, 0, NULL, 0);
+	sent(call, zoo_amulti(c->zh, 2, m->ops, m->results, void_answer, call));
 }
 
 void vez__calls_end(vez_cluster_t *c)

@@ -65,6 +65,10 @@ void vez__call_sync(vez_cluster_t *c, void (*answered)(void *, const struct vez_
 void vez__call_mark(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		    const char *const *paths, int count, bool and_delete);
 
+/* Creates both, or none. */
+void vez__call_create_two(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
+			  const char *path, const char *value, const char *second);
+
 /* Inside: the session is over and its client gone: what was under way is unanswered. */
 void vez__calls_end(vez_cluster_t *c);
 

@@ -48,9 +48,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ask.h"
 #include "call.h"
 #include "list.h"
+#include "object.h"
 #include "peer.h"
 #include "session.h"
 
@@ -68,7 +68,7 @@ struct vez__line {
 	uint32_t permits;
 	size_t refs;
 	bool looking;
-	char path[VEZ__PATH - VEZ__NODE - 1];
+	char path[VEZ__OBJECT_PATH];
 };
 
 struct vez__claim {
@@ -757,51 +757,19 @@ int vez_cluster_hold_check(const vez_cluster_hold_t *h)
 
 /* ---- opening ---- */
 
-static int check_name(const char *name)
-{
-	size_t length = strlen(name);
-	if (length == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return EINVAL;
-	for (const char *at = name; *at; at++)
-		if (*at < ' ' || *at > '~' || *at == '/')
-			return EINVAL;
-	return length > 64 ? ENAMETOOLONG : 0;
-}
-
-/* The object's node is there, and says the same. */
-static int agree(vez_cluster_t *c, const char *path, const char *value, vez_deadline_t deadline, vez_cancel_t *cancel)
-{
-	struct vez__reply reply = { 0, "" };
-	struct vez__question q = { VEZ__ASK_CREATE, path, value, 0 };
-	int rc = vez__ask(c, &q, &reply, deadline, cancel);
-	if (rc != 0 || reply.rc != ZNODEEXISTS)
-		return rc ? rc : vez__errno_of(reply.rc);
-	q.kind = VEZ__ASK_GET;
-	rc = vez__ask(c, &q, &reply, deadline, cancel);
-	if (rc != 0 || reply.rc != ZOK)
-		return rc ? rc : reply.rc == ZNOAUTH ? EPROTO : vez__errno_of(reply.rc);
-	return strcmp(reply.value, value) == 0 ? 0 : EPROTO;
-}
-
 int vez__line_open(struct vez__line **made_line, vez_cluster_t *c, const char *kind, const char *name,
 		   enum vez__telling telling, uint32_t permits, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	char value[VEZ__VALUE];
-	int rc = check_name(name);
-	if (rc != 0)
-		return rc;
 	struct vez__line *l = calloc(1, sizeof *l);
 	if (!l)
 		return ENOMEM;
-	snprintf(l->path, sizeof l->path, "%s/%s-%s", c->root, kind, name);
-	snprintf(value, sizeof value, "vez 1 %s %u", kind, permits);
 	CDS_INIT_LIST_HEAD(&l->claims);
 	l->job.run = read_for_claims;
 	l->c = c;
 	l->telling = telling;
 	l->permits = permits;
 	l->refs = 1;
-	rc = agree(c, l->path, value, deadline, cancel);
+	int rc = vez__object_open(c, kind, name, permits, NULL, l->path, deadline, cancel);
 	if (rc == 0)
 		rc = vez__session_begin(c);
 	if (rc != 0) {

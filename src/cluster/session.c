@@ -36,6 +36,7 @@
 
 #include "ask.h"
 #include "call.h"
+#include "event.h"
 #include "line.h"
 #include "peer.h"
 
@@ -80,7 +81,7 @@ static void gave_up(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 	vez_cluster_t *c = (vez_cluster_t *)m;
 	if (room == &c->waits)
 		vez__claim_gave_up(vez_request_ptr(r));
-	else
+	else if (room == &c->asks)
 		vez__ask_gave_up(vez_request_ptr(r));
 	vez__pump(c);
 	if (!cds_list_empty(&c->ended))
@@ -96,6 +97,7 @@ static void end(vez_cluster_t *c, int code)
 	c->connected = false;
 	vez__asks_end(c, code, false);
 	vez__lines_end(c, code);
+	vez__events_end(c, code);
 	vez__bell_ring(&c->bell);
 }
 
@@ -157,7 +159,8 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path, void 
 	if (type != ZOO_SESSION_EVENT)
 		return;
 	vez__session_enter(c);
-	c->zh = zh;
+	if (!c->zh)
+		c->zh = zh;
 	if (c->over) {
 	} else if (state == ZOO_CONNECTED_STATE) {
 		note_connected(c);
@@ -214,9 +217,11 @@ static void *keep(void *arg)
 {
 	vez_cluster_t *c = arg;
 	int64_t beat = 0, next = 0;
+	zhandle_t *zh;
 	bool over;
 	do {
 		vez__session_enter(c);
+		zh = c->zh;
 		if (begin(c) == 0)
 			next = keep_time(c, &beat);
 		over = c->over;
@@ -225,7 +230,7 @@ static void *keep(void *arg)
 			vez__bell_wait(&c->bell, next);
 	} while (!over);
 	vez_cancel_fire(&c->lost);
-	zookeeper_close(c->zh);
+	zookeeper_close(zh);
 	vez__session_enter(c);
 	c->has_event_thread = false;
 	vez__calls_end(c);
@@ -253,6 +258,7 @@ static void init(vez_cluster_t *c, const vez_cluster_options_t *options)
 	CDS_INIT_LIST_HEAD(&c->jobs);
 	CDS_INIT_LIST_HEAD(&c->all_lines);
 	CDS_INIT_LIST_HEAD(&c->peers);
+	CDS_INIT_LIST_HEAD(&c->events);
 	CDS_INIT_LIST_HEAD(&c->ended);
 	c->process = vez__process();
 	c->authenticated = options->auth != NULL;
@@ -270,7 +276,8 @@ static int start_client(vez_cluster_t *c, const vez_cluster_options_t *options)
 	if (rc != 0)
 		return rc;
 	vez__session_enter(c);
-	c->zh = zh;
+	if (!c->zh)
+		c->zh = zh;
 	vez__session_leave(c);
 	if (options->auth)
 		zoo_add_auth(zh, "digest", options->auth, (int)strlen(options->auth), NULL, NULL);
@@ -311,7 +318,7 @@ static int start(vez_cluster_t **made, const vez_cluster_options_t *options)
 /* Asks for a node to be made; that it is there already is all right. */
 static int make(vez_cluster_t *c, const char *path, int flags, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	struct vez__question q = { VEZ__ASK_CREATE, path, "", flags };
+	struct vez__question q = { .kind = VEZ__ASK_CREATE, .path = path, .value = "", .flags = flags };
 	struct vez__reply reply;
 	int rc = vez__ask(c, &q, &reply, deadline, cancel);
 	if (rc != 0 || reply.rc == ZNODEEXISTS)
@@ -323,7 +330,7 @@ static int make(vez_cluster_t *c, const char *path, int flags, vez_deadline_t de
 static int move_in(vez_cluster_t *c, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	char path[VEZ__PATH];
-	struct vez__question q = { VEZ__ASK_EXISTS, c->root[0] ? c->root : "/", NULL, 0 };
+	struct vez__question q = { .kind = VEZ__ASK_EXISTS, .path = c->root[0] ? c->root : "/" };
 	struct vez__reply reply;
 	int rc = vez__ask(c, &q, &reply, deadline, cancel);
 	if (rc == 0)
@@ -382,6 +389,7 @@ void vez__session_leave_last(vez_cluster_t *c)
 	if (!leave(c) || !cds_list_empty(&c->ended))
 		return;
 	vez__peers_free(c);
+	vez__events_free(c);
 	vez_monitor_destroy(&c->monitor);
 	vez_cancel_destroy(&c->lost);
 	vez__bell_close(&c->bell);

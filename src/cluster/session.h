@@ -50,6 +50,7 @@ struct vez_cluster {
 	struct cds_list_head jobs;
 	struct cds_list_head all_lines;
 	struct cds_list_head peers;
+	struct cds_list_head events;
 	struct cds_list_head ended;
 	struct vez__claim *by_id[VEZ__SLOTS];
 	char root[VEZ__ROOT];

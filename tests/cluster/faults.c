@@ -43,8 +43,11 @@ static int client(void *arg)
 	for (int round = 0; round < l->rounds && !__atomic_load_n(l->stop, __ATOMIC_RELAXED); round++) {
 		vez_cluster_hold_t hold;
 		if (!c) {
-			c = open_session_at(l->port, l->session_ms);
-			int rc = l->permits ? vez_cluster_sem_open(&s, c, l->name, l->permits, SOON, NULL) :
+			int rc = try_open(&c, l->port, NULL, NULL, l->session_ms, SOON, NULL);
+			if (rc == VEZ_ELOST)
+				continue;
+			CHECK_EQ(rc, 0);
+			rc = l->permits ? vez_cluster_sem_open(&s, c, l->name, l->permits, SOON, NULL) :
 					      vez_cluster_mutex_open(&m, c, l->name, SOON, NULL);
 			CHECK(rc == 0 || rc == VEZ_ELOST);
 			if (rc == VEZ_ELOST) {

@@ -168,6 +168,18 @@ static void ways_to_learn(void)
 	CHECK_EQ(vez_sem_waiters(&permits), 0);
 	CHECK_EQ(vez_cluster_release(&hb), 0);
 
+	/* Its turn comes when the wait is won, and not yet over: it goes to the next. */
+	CHECK_EQ(vez_cluster_mutex_lock(t.ma, &ha, SOON, NULL), 0);
+	vez_select_init(&any);
+	vez_sem_acquire_async(&permits, 1, vez_select_case(&any, &local));
+	CHECK_EQ(vez_cluster_mutex_lock_async(t.mb, &hb, vez_select_case(&any, &remote)), EINPROGRESS);
+	UNTIL(in_line("mutex", t.name) == 2);
+	vez_sem_release(&permits, 1);
+	CHECK_EQ(vez_cluster_release(&ha), 0);
+	UNTIL(in_line("mutex", t.name) == 0);
+	CHECK_EQ(vez_select_wait(&any, SOON, NULL, &winner), 0);
+	CHECK(winner == &local);
+
 	/* Both may: one does. */
 	for (int i = 0; i < 50; i++) {
 		vez_select_init(&any);
