@@ -109,8 +109,8 @@ static void many_at_once(void)
 	end_three(&t);
 }
 
-/* Three that leave at the same moment let three go. Seen to fail: a release that reads the line before its node has
- * gone. */
+/* Three that leave at the same moment let three go. Seen to fail: a release that tells by what it read
+ * before its node had gone. */
 static void leaving_together(void)
 {
 	struct sems t = three_sessions(3);
