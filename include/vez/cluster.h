@@ -107,7 +107,7 @@ vez_cancel_t *vez_cluster_hold_token(vez_cluster_hold_t *h);
 int vez_cluster_hold_check(const vez_cluster_hold_t *h);
 
 /* Gives back what is held, does not wait, and is sent until a server has answered. The hold is the caller's again.
- * VEZ_ELOST, VEZ_ECLOSED: it was void already. Fires the hold's token: a wait that names it is over before the release
+ * VEZ_ELOST, VEZ_ECLOSED: it was void already; EINVAL: nothing is held with h. Fires the hold's token: a wait that names it is over before the release
  * returns. */
 int vez_cluster_release(vez_cluster_hold_t *h);
 
