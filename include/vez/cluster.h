@@ -60,7 +60,7 @@ typedef struct vez_cluster_options {
 	const char *servers; /* "host:port,host:port": any of them will do */
 	const char *root;    /* the node below which the objects are, "/a/b"; default: "/vez" */
 	const char *auth;    /* "user:password": others can then neither see nor change what this session makes */
-	int64_t session_ms;  /* the session time that is asked for, at most INT_MAX; default: 10 s. Servers have bounds. */
+	int64_t session_ms;  /* the session time that is asked for, at most INT_MAX; default: 10 s */
 } vez_cluster_options_t;
 
 /* Opens a session: waits until a server has answered. 0; EINVAL: an argument, or a server's name that cannot be
@@ -107,8 +107,8 @@ vez_cancel_t *vez_cluster_hold_token(vez_cluster_hold_t *h);
 int vez_cluster_hold_check(const vez_cluster_hold_t *h);
 
 /* Gives back what is held, does not wait, and is sent until a server has answered. The hold is the caller's again.
- * VEZ_ELOST, VEZ_ECLOSED: it was void already; EINVAL: nothing is held with h. Fires the hold's token: a wait that names it is over before the release
- * returns. */
+ * VEZ_ELOST, VEZ_ECLOSED: it was void already; EINVAL: nothing is held with h. Fires the hold's token: a wait that
+ * names it is over before the release returns. */
 int vez_cluster_release(vez_cluster_hold_t *h);
 
 /* ---- mutex ---- */
@@ -174,9 +174,9 @@ int vez_cluster_event_open(vez_cluster_event_t **e, vez_cluster_t *c, const char
 /* EBUSY, and nothing has changed, while somebody waits for it through this. */
 int vez_cluster_event_close(vez_cluster_event_t *e);
 
-/* Sets it: everybody who waits for it, on all machines, is let go, also if it is reset at once; one event for each process
- * tells. Waits for the server's answer: 0, and it is set (or was). ETIMEDOUT, ECANCELED, VEZ_ELOST: perhaps. One whose
- * connection breaks is asked again, so that a reset that comes in between may be undone. */
+/* Sets it: everybody who waits for it, on all machines, is let go, also if it is reset at once; one event for each
+ * process tells. Waits for the server's answer: 0, and it is set (or was). ETIMEDOUT, ECANCELED, VEZ_ELOST: perhaps.
+ * One whose connection breaks is asked again, so that a reset that comes in between may be undone. */
 int vez_cluster_event_set(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
 int vez_cluster_event_reset(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
 

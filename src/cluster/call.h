@@ -19,7 +19,7 @@ struct vez__job {
 	void (*run)(struct vez__job *job);
 };
 
-/* What a server has answered, or that it has not (vez__unanswered). What is pointed at is there during the call only. */
+/* What a server has answered, or that it has not (vez__unanswered). What is pointed at is there during the call. */
 struct vez__answer {
 	int rc;
 	const char *name;
@@ -45,8 +45,8 @@ bool vez__unanswered(int rc);
 /* What a server's refusal is called here. */
 int vez__errno_of(int rc);
 
-/* All of these inside. answered(arg, a) is called inside, once, later, on whatever thread; if the call could not even be
- * handed to the client, before this returns. answered may be NULL. */
+/* All of these inside. answered(arg, a) is called inside, once, later, on whatever thread; if the call could not even
+ * be handed to the client, before this returns. answered may be NULL. */
 void vez__call_create(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path, const char *value, int flags);
 void vez__call_delete(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,

@@ -158,7 +158,8 @@ int vez_cluster_event_wait(vez_cluster_event_t *e, vez_deadline_t deadline, vez_
 
 /* ---- setting ---- */
 
-static int ask_to(vez_cluster_event_t *e, enum vez__kind kind, int harmless, vez_deadline_t deadline, vez_cancel_t *cancel)
+static int ask_to(vez_cluster_event_t *e, enum vez__kind kind, int harmless, vez_deadline_t deadline,
+		  vez_cancel_t *cancel)
 {
 	struct vez__question q = { .kind = kind, .path = e->path, .value = "" };
 	struct vez__reply reply;

@@ -6,8 +6,8 @@
  *  object   the node <root>/<kind>-<name>, persistent, whose value names kind and permits
  *  request  an ephemeral node below it; its place is the servers' count of creates (list.c). The mark that is set in a
  *           node: handed over (mutex), or granted (counted)
- *  line     an object that is open, or has claims left. looking: a list is under way. refs: who is open, the claims, the
- *           list, the job. All inside
+ *  line     an object that is open, or has claims left. looking: a list is under way. refs: who is open, the claims,
+ *           the list, the job. All inside
  *  claim    a request as its own process sees it; all inside
  *           node     ABSENT, not there; MAKING, being made; UNSURE, its making was not answered; THERE; LEFT, gone, but
  *                    those who fit now are still to be told (counted)
@@ -27,20 +27,20 @@
  *     read. It says "deleted" if the node went otherwise: the claim looks.
  *  N3 counted: a claim that waits watches its own node, or will, and every session before it is watched (peer.c). Who
  *     leaves reads the line after its node has gone and marks whoever fits and may not know. Of several who leave
- *     at once the last one sees all of them gone. A session that ends, be it in the middle of this, has all who wait look.
- *     What was marked before the watch was set is seen in the node's version by the call that sets it.
+ *     at once the last one sees all of them gone. A session that ends, be it in the middle of this, has all who wait
+ *     look. What was marked before the watch was set is seen in the node's version by the call that sets it.
  *  N4 a node is removed until a server has answered that it is gone, or the session is over. An unanswered making is
- *     looked for, by the session's and the claim's number in its name, behind all that the servers have agreed on; it is
- *     made again only if it is not there. So there is one node, or none.
+ *     looked for, by the session's and the claim's number in its name, behind all that the servers have agreed on; it
+ *     is made again only if it is not there. So there is one node, or none.
  *  N5 the caller's request and hold are not touched once the request is decided, inside; the claim lives until its node
  *     is gone.
  *  N6 a fence is the number of the transaction that made the node. Turns come in the order of places, so they grow.
  * Ordering: the session's monitor.
- * Progress and fairness: first come first served, by the servers' order of creates. Handed: one write and one event from
- *  one holder to the next. A claim whose caller has gone keeps its place until its removal has been answered.
+ * Progress and fairness: first come first served, by the servers' order of creates. Handed: one write and one event
+ *  from one holder to the next. A claim whose caller has gone keeps its place until its removal has been answered.
  * Lifetime: N5; claims are freed outside, since their tokens are destroyed there.
- * Sources: the line and the watch on the one before: P. Hunt et al., ZooKeeper (2010); that the event says whose turn it
- *  is: C. Martins (2009), specific notification.
+ * Sources: the line and the watch on the one before: P. Hunt et al., ZooKeeper (2010); that the event says whose turn
+ *  it is: C. Martins (2009), specific notification.
  */
 #include "line.h"
 

@@ -5,8 +5,8 @@
  * State: a request is the node "<n>-<session>-<id>-<place>": how many permits it takes, the session and the request in
  *  it (both in hexadecimal), and ten decimal digits, or a minus sign and ten, which the servers have appended.
  * Invariants
- *  L1 places are handed out in order by the servers, and wrap after 2^31: less means that the difference, modulo 2^32, is
- *     negative.
+ *  L1 places are handed out in order by the servers, and wrap after 2^31: less means that the difference, modulo 2^32,
+ *     is negative.
  *  L2 a session's number and the request's together are never used again: a name is known to be one's own.
  */
 #include "list.h"

@@ -20,8 +20,8 @@
  *  S4 the client is closed by the keeper, outside, after the last call was sent (S2). Its threads have ended when
  *     vez__calls_end runs.
  * Ordering: the monitor; the keeper's end happens before the return of vez_cluster_close (join).
- * Progress: the keeper sleeps on a timer of the boot clock and is poked. It asks the servers something every sixth of the
- *  session time: the client's own pings say nothing to who uses it.
+ * Progress: the keeper sleeps on a timer of the boot clock and is poked. It asks the servers something every sixth of
+ *  the session time: the client's own pings say nothing to who uses it.
  * Lifetime: vez_cluster_close frees the session, or the last of its objects that is closed does.
  * fork: the child has neither threads nor a part in the session, and must not touch the client's memory: whatever it
  *  calls says EPERM.

@@ -29,7 +29,9 @@ static int take(struct load *l, vez_cluster_mutex_t *m, vez_cluster_sem_t *s, ui
 		vez_deadline_t deadline)
 {
 	(void)l;
-	return m ? vez_cluster_mutex_lock(m, hold, deadline, NULL) : vez_cluster_sem_acquire(s, n, hold, deadline, NULL);
+	if (m)
+		return vez_cluster_mutex_lock(m, hold, deadline, NULL);
+	return vez_cluster_sem_acquire(s, n, hold, deadline, NULL);
 }
 
 /* Takes and gives back, and writes down what happened; some give up before. Opens another session when one is lost. */
@@ -434,6 +436,7 @@ static void ended_by_a_twin(void)
 	struct proxy *p = proxy_start();
 	const char *name = fresh();
 	vez_cluster_t *c = open_session_at(p->port, 20000), *other = open_session(20000);
+	vez_event_t never = VEZ_EVENT_INITIALIZER;
 	vez_cluster_mutex_t *m, *n, *held;
 	vez_cluster_hold_t h, hn, hm;
 	vez_request_t r;
@@ -448,7 +451,7 @@ static void ended_by_a_twin(void)
 	end_session(p);
 	CHECK_EQ(vez_request_wait(&r, SOON, NULL), 0);
 	CHECK_EQ(vez_request_result(&r), VEZ_ELOST);
-	CHECK_EQ(vez_event_wait_until(&(vez_event_t)VEZ_EVENT_INITIALIZER, SOON, vez_cluster_hold_token(&h)), ECANCELED);
+	CHECK_EQ(vez_event_wait_until(&never, SOON, vez_cluster_hold_token(&h)), ECANCELED);
 	CHECK_EQ(vez_cluster_release(&h), VEZ_ELOST);
 	CHECK_EQ(vez_cluster_check(c), VEZ_ELOST);
 	CHECK_EQ(vez_cluster_mutex_close(m) | vez_cluster_mutex_close(held) | vez_cluster_close(c), 0);

@@ -46,7 +46,8 @@ void a_moment(void);
 extern int server_port;
 extern pid_t server_pid;
 
-/* Starts one in a new temporary folder (below that of the one before), with ticks of 100 ms: sessions of 200 ms are possible. Waits until it serves. */
+/* Starts one in a new temporary folder (below that of the one before), with ticks of 100 ms: sessions of 200 ms are
+ * possible. Waits until it serves. */
 void server_start(void);
 void server_restart(void); /* the same data */
 void server_stop(void);
@@ -132,8 +133,8 @@ struct history {
 
 struct history *history_new(void);
 void note(struct history *h, int client, int round, enum happened what, uint32_t n, uint64_t fence);
-/* Never more than permits held at once by who was not stopped or killed; fences grow in the order of holds, where that is
- * the order of places. Says what is wrong, or returns NULL. */
+/* Never more than permits held at once by who was not stopped or killed; fences grow in the order of holds, where that
+ * is the order of places. Says what is wrong, or returns NULL. */
 const char *history_fault(const struct history *h, uint32_t permits);
 /* Of several clients: how many GOT. */
 size_t history_count(const struct history *h, enum happened what);

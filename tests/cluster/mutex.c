@@ -100,8 +100,8 @@ static void note_order(vez_request_t *r, int result, void *arg)
 	CHECK_EQ(vez_cluster_release(h), 0);
 }
 
-/* In the order in which they came, whoever gives up in between. Seen to fail: the first in the list that is not in front
- * of a claim is watched instead of the last that is. */
+/* In the order in which they came, whoever gives up in between. Seen to fail: the first in the list that is not in
+ * front of a claim is watched instead of the last that is. */
 static void first_come_first_served(void)
 {
 	struct two t = two_sessions();

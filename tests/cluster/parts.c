@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts that need no server: names of requests and their order; and the checker of histories, which has to see faults. */
+/* Parts that need no server: names of requests and their order; and the checker of histories, which has to see faults.
+ * */
 #include "../../src/cluster/list.h"
 #include "lab.h"
 
@@ -54,9 +55,12 @@ static void add(struct history *h, int64_t when, int client, enum happened what,
 static void checker_sees_faults(void)
 {
 	struct history *good = history_new(), *both = history_new(), *falls = history_new(), *lost = history_new();
-	add(good, 1, 1, GOT, 5), add(good, 2, 1, GIVES_BACK, 5), add(good, 3, 2, GOT, 6), add(good, 4, 2, GIVES_BACK, 6);
-	add(both, 1, 1, GOT, 5), add(both, 2, 2, GOT, 6), add(both, 3, 1, GIVES_BACK, 5), add(both, 4, 2, GIVES_BACK, 6);
-	add(falls, 1, 1, GOT, 6), add(falls, 2, 1, GIVES_BACK, 6), add(falls, 3, 2, GOT, 5), add(falls, 4, 2, LOST, 5);
+	add(good, 1, 1, GOT, 5), add(good, 2, 1, GIVES_BACK, 5);
+	add(good, 3, 2, GOT, 6), add(good, 4, 2, GIVES_BACK, 6);
+	add(both, 1, 1, GOT, 5), add(both, 2, 2, GOT, 6);
+	add(both, 3, 1, GIVES_BACK, 5), add(both, 4, 2, GIVES_BACK, 6);
+	add(falls, 1, 1, GOT, 6), add(falls, 2, 1, GIVES_BACK, 6);
+	add(falls, 3, 2, GOT, 5), add(falls, 4, 2, LOST, 5);
 	add(lost, 1, 1, GOT, 5), add(lost, 3, 2, GOT, 6), add(lost, 4, 2, GIVES_BACK, 6); /* the first was killed */
 	CHECK(history_fault(good, 1) == NULL);
 	CHECK(history_fault(both, 1) != NULL);

@@ -134,7 +134,8 @@ static void serve(struct proxy *p, int listener)
 			if (links[i].open && p->shut)
 				shut_link(&links[i]);
 			for (int j = 0; j < 2; j++)
-				fds[2 * i + j] = (struct pollfd){ links[i].open ? links[i].way[j].from : -1, POLLIN, 0 };
+				fds[2 * i + j] = (struct pollfd){ links[i].open ? links[i].way[j].from : -1, POLLIN,
+								  0 };
 		}
 		fds[2 * MOST] = (struct pollfd){ p->shut ? -1 : listener, POLLIN, 0 };
 		poll(fds, 2 * MOST + 1, 1);
