@@ -230,6 +230,7 @@ cluster: lib $(CLUSTER_LIB)
 check-cluster: needs-cluster
 	$(MAKE) cluster $(B)/tests/cluster
 	BUILD=$(B) SAN=$(SAN) CC='$(CC)' VEZ_CHECK_LIMIT=900 TSAN_OPTIONS=suppressions=tests/cluster/tsan.supp \
+		LSAN_OPTIONS=suppressions=tests/cluster/lsan.supp:print_suppressions=0 \
 		scripts/check -- $(B)/tests/cluster $(ONLY)
 
 needs-cluster:

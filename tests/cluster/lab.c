@@ -33,8 +33,7 @@ void a_moment(void)
 
 /* ---- the server ---- */
 
-/* Not one that the kernel gives to who connects: who connects to such a one before the server is there may find itself.
- * */
+/* Not one that the kernel gives to who connects: who connects to such a one when nobody is there may find itself. */
 static int free_port(void)
 {
 	for (int i = 0; i < 1000; i++) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts that need no server: names of requests and their order; and the checker of histories, which has to see faults.
- * */
+/* Parts that need no server: names of requests and their order; and the checker of histories, which must see faults. */
 #include "../../src/cluster/list.h"
 #include "lab.h"
 
