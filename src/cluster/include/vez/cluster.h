@@ -41,10 +41,10 @@
 #ifndef VEZ_CLUSTER_H
 #define VEZ_CLUSTER_H
 
-#include "base.h"
-#include "cancel.h"
-#include "deadline.h"
-#include "request.h"
+#include <vez/base.h>
+#include <vez/cancel.h>
+#include <vez/deadline.h>
+#include <vez/request.h>
 
 VEZ_BEGIN_DECLS_
 
