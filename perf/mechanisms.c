@@ -423,28 +423,19 @@ static run_fn *chosen(const char *name)
 	perf_fail("no --impl=%s", name);
 }
 
-static void *sleep_through(void *arg)
-{
-	sem_wait(arg);
-	return NULL;
-}
-
 static uint64_t run_get(struct perf_region *region, const char *impl, uint64_t n, double *spent)
 {
 	run_fn *run = chosen(impl);
-	sem_t bed;
 	prepare_queue();
 	make_objects(0);
-	sem_init(&bed, 0, 0); /* the C library takes shortcuts in a process that has one thread only */
-	pthread_t sleeper = perf_thread(sleep_through, &bed);
+	perf_sleeper_begin();
 	uint64_t wrong = run(n / 100 + 1);
 	perf_begin(region);
 	*spent = -perf_cpu_now();
 	wrong += run(n);
 	*spent += perf_cpu_now();
 	perf_end(region);
-	sem_post(&bed);
-	pthread_join(sleeper, NULL);
+	perf_sleeper_end();
 	return wrong;
 }
 

@@ -131,14 +131,6 @@ static void prepare(const struct way *way)
 	way->make();
 }
 
-/* The C library's objects take shortcuts in a process that has one thread only. */
-static void *sleep_through(void *arg)
-{
-	pthread_mutex_lock(arg);
-	pthread_mutex_unlock(arg);
-	return NULL;
-}
-
 int main(int argc, char **argv)
 {
 	struct perf_region region;
@@ -150,17 +142,14 @@ int main(int argc, char **argv)
 		perf_fail("--passes is at least 1");
 	perf_pin(perf_option(options, "cpu"));
 	prepare(way);
-	pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
-	pthread_mutex_lock(&bed);
-	pthread_t sleeper = perf_thread(sleep_through, &bed);
+	perf_sleeper_begin();
 	double spent = -perf_cpu_now();
 	perf_begin(&region);
 	for (uint64_t i = 0; i < passes; i++)
 		way->pass();
 	perf_end(&region);
 	spent += perf_cpu_now();
-	pthread_mutex_unlock(&bed);
-	pthread_join(sleeper, NULL);
+	perf_sleeper_end();
 	if (wrong)
 		perf_fail("%s: %llu wrong results", way->impl, (unsigned long long)wrong);
 	snprintf(extra, sizeof extra, "\"bytes\": %zu, \"processor_ns_per_op\": %.2f", count * way->size,

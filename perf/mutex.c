@@ -241,25 +241,16 @@ static void run_contended(const struct impl *impl, unsigned threads)
 
 /* ---- alone ---- */
 
-/* The C library's mutex takes a shortcut in a process that has one thread only. */
-static void *sleep_through(void *arg)
-{
-	pthread_barrier_wait(arg);
-	return NULL;
-}
-
 static void run_pairs(const struct impl *impl)
 {
 	struct perf_region region;
 	uint64_t ops = perf_number(options, "ops");
-	pthread_barrier_init(&begin, NULL, 2);
-	pthread_t sleeper = perf_thread(sleep_through, &begin);
+	perf_sleeper_begin();
 	uint64_t wrong = impl->pairs(ops / 100 + 1);
 	perf_begin(&region);
 	wrong += impl->pairs(ops);
 	perf_end(&region);
-	pthread_barrier_wait(&begin);
-	pthread_join(sleeper, NULL);
+	perf_sleeper_end();
 	if (wrong)
 		perf_fail("%s: %llu wrong results", impl->name, (unsigned long long)wrong);
 	perf_print(&(struct perf_result){ "mutex", impl->name, "pair", 0, perf_option(options, "cpu"), ops, "" },

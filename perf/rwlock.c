@@ -301,21 +301,11 @@ static struct {
 	uint64_t second __attribute__((aligned(128)));
 } data;
 
-static void spend(unsigned pauses)
-{
-	for (; pauses > 0; pauses--)
-#if defined(__x86_64__) || defined(__i386__)
-		__builtin_ia32_pause();
-#else
-		__asm__ __volatile__("" ::: "memory");
-#endif
-}
-
 static void stay(void)
 {
 	if (yields)
 		sched_yield();
-	spend(hold);
+	perf_pause(hold);
 }
 
 static void write_once(struct worker *w)
@@ -354,7 +344,7 @@ static void *work(void *arg)
 		else
 			read_once();
 		w->served++;
-		spend(think);
+		perf_pause(think);
 	}
 	return NULL;
 }
@@ -397,25 +387,14 @@ static void pairs(bool writes, uint64_t ops)
 			perf_fail("a call failed");
 }
 
-static void *sleep_through(void *arg)
-{
-	pthread_mutex_lock(arg);
-	pthread_mutex_unlock(arg);
-	return NULL;
-}
-
-/* A second thread exists and sleeps: no shortcut for processes with one thread. */
 static void run_alone(bool writes, uint64_t ops, struct perf_region *region)
 {
-	pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
-	pthread_mutex_lock(&bed);
-	pthread_t sleeper = perf_thread(sleep_through, &bed);
+	perf_sleeper_begin();
 	pairs(writes, ops / 100 + 1);
 	perf_begin(region);
 	pairs(writes, ops);
 	perf_end(region);
-	pthread_mutex_unlock(&bed);
-	pthread_join(sleeper, NULL);
+	perf_sleeper_end();
 }
 
 static void print(const char *mode, unsigned readers, unsigned writers, uint64_t ops, const struct perf_region *region)

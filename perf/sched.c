@@ -203,12 +203,7 @@ static void stay(void)
 {
 	if (yields)
 		sched_yield();
-	for (unsigned i = 0; i < hold; i++)
-#if defined(__x86_64__) || defined(__i386__)
-		__builtin_ia32_pause();
-#else
-		__asm__ __volatile__("" ::: "memory");
-#endif
+	perf_pause(hold);
 }
 
 static void use_once(struct worker *w)
@@ -256,27 +251,16 @@ static void run(unsigned n, uint64_t ops, struct perf_region *region)
 		perf_fail("%s: %llu entries are lost", impl->name, (unsigned long long)(ops / n * n - data.second));
 }
 
-static void *sleep_through(void *arg)
-{
-	pthread_mutex_lock(arg);
-	pthread_mutex_unlock(arg);
-	return NULL;
-}
-
-/* A second thread exists and sleeps: no shortcut for processes with one thread. */
 static void run_alone(uint64_t ops, struct perf_region *region)
 {
-	pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
-	pthread_mutex_lock(&bed);
-	pthread_t sleeper = perf_thread(sleep_through, &bed);
+	perf_sleeper_begin();
 	perf_begin(region);
 	for (uint64_t i = 0; i < ops; i++) {
 		impl->enter(0);
 		impl->leave();
 	}
 	perf_end(region);
-	pthread_mutex_unlock(&bed);
-	pthread_join(sleeper, NULL);
+	perf_sleeper_end();
 }
 
 static double passed_by(unsigned n, unsigned half)

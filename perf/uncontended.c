@@ -157,13 +157,6 @@ static pairs *chosen(const char *impl, const char *mode)
 	perf_fail("no --impl=%s with --mode=%s", impl, mode);
 }
 
-static void *sleep_through(void *arg)
-{
-	pthread_mutex_lock(arg);
-	pthread_mutex_unlock(arg);
-	return NULL;
-}
-
 int main(int argc, char **argv)
 {
 	struct perf_region region;
@@ -174,15 +167,12 @@ int main(int argc, char **argv)
 	uint64_t ops = perf_number(options, "ops");
 	sem_init(&sem, 0, 1);
 	perf_pin(perf_option(options, "cpu"));
-	pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
-	pthread_mutex_lock(&bed);
-	pthread_t sleeper = perf_thread(sleep_through, &bed);
+	perf_sleeper_begin();
 	uint64_t wrong = run(ops / 100 + 1);
 	perf_begin(&region);
 	wrong += run(ops);
 	perf_end(&region);
-	pthread_mutex_unlock(&bed);
-	pthread_join(sleeper, NULL);
+	perf_sleeper_end();
 	if (wrong)
 		perf_fail("%s: %llu wrong results", impl, (unsigned long long)wrong);
 	perf_print(&(struct perf_result){ "uncontended", impl, mode, 0, perf_option(options, "cpu"), ops, "" },

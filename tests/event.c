@@ -375,7 +375,7 @@ Test(event, ALL_set_then_reset_while_another_is_inside)
 		make_manual(&e);
 		start_all(w, manual, &e, v->form);
 		vez__lock_enter(&e.core_.word_);
-		const struct vez__rules *ops = e.queue_->rules_;
+		const struct vez__rules *rules = e.queue_->rules_;
 		unsigned before = inject_wakes();
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT_EQ(vez_event_waiters(&e), 0);
@@ -384,7 +384,7 @@ Test(event, ALL_set_then_reset_while_another_is_inside)
 		EXPECT_EQ(inject_wakes(), before);
 		waiter_run(&late);
 		waiter_await_locked_out(&late);
-		vez__leave_entered(&e.core_, ops);
+		vez__leave_entered(&e.core_, rules);
 		for (int i = 0; i < WAITERS; i++)
 			EXPECT_EQ(waiter_join(&w[i]), 0);
 		EXPECT(waiter_blocked(&late));
@@ -432,13 +432,13 @@ Test(event, ALL_auto_each_set_counts_while_another_is_inside)
 			vez_cancel_fire(&w[1].own);
 			int left = form_has_token(v->form) ? WAITERS - 1 : WAITERS;
 			vez__lock_enter(&e.core_.word_);
-			const struct vez__rules *ops = e.queue_->rules_;
+			const struct vez__rules *rules = e.queue_->rules_;
 			for (int i = 0; i < sets; i++)
 				EXPECT_EQ(vez_event_set(&e), 0);
 			EXPECT_EQ(vez_event_waiters(&e), left - sets);
 			EXPECT_EQ(vez_event_reset(&e), 0);
 			EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), ETIMEDOUT);
-			vez__leave_entered(&e.core_, ops);
+			vez__leave_entered(&e.core_, rules);
 			while (vez_event_waiters(&e) > 0)
 				EXPECT_EQ(vez_event_set(&e), 0);
 			for (int i = 0; i < WAITERS; i++)
@@ -459,7 +459,7 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 		waiter_start(&w);
 		waiter_await_parked(&w);
 		vez__lock_enter(&e.core_.word_);
-		const struct vez__rules *ops = e.queue_->rules_;
+		const struct vez__rules *rules = e.queue_->rules_;
 		EXPECT_EQ(vez_event_set(&e), 0);
 		EXPECT(!vez_event_is_set(&e));
 		EXPECT_EQ(vez_event_set(&e), 0);
@@ -468,7 +468,7 @@ Test(event, ALL_auto_one_set_too_many_is_kept)
 		/* The first is decided: a newcomer has the second. */
 		EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), 0);
 		EXPECT_EQ(vez_event_wait_until(&e, VEZ_NOW, NULL), ETIMEDOUT);
-		vez__leave_entered(&e.core_, ops);
+		vez__leave_entered(&e.core_, rules);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(automatic, &e);
 	}
@@ -663,10 +663,10 @@ Test(event, A16_a_handler_sets_while_its_thread_is_inside)
 		handle();
 		waiter_start(&w);
 		vez__lock_enter(&e.core_.word_);
-		const struct vez__rules *ops = e.queue_->rules_;
+		const struct vez__rules *rules = e.queue_->rules_;
 		raise(SIGUSR1);
 		EXPECT_EQ(handled, 1);
-		vez__leave_entered(&e.core_, ops);
+		vez__leave_entered(&e.core_, rules);
 		EXPECT_EQ(waiter_join(&w), 0);
 		EXPECT_EMPTY(on, &e);
 	}

@@ -17,6 +17,7 @@
 #include <vez.h>
 
 #include "engine/records.h"
+#include "sanitizer.h"
 #include "thread.h"
 
 TestSuite(inspect, .timeout = 120);
@@ -450,7 +451,7 @@ Test(inspect, every_request_without_a_thread_is_listed)
 static int request_wait(void) { return vez_request_wait(&o.request, VEZ_FOREVER, NULL); }
 static int select_wait(void) { return vez_select_wait(&o.select, VEZ_FOREVER, NULL, NULL); }
 
-/* Who waits for one request; the members of a wait-for-any, and who waits for that. Seen to fail: without ops in
+/* Who waits for one request; the members of a wait-for-any, and who waits for that. Seen to fail: without rules in
  * vez__wait_holding. */
 Test(inspect, waits_for_requests)
 {
@@ -1236,14 +1237,14 @@ static void inspect_often(void *arg)
 	}
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef UNDER_ASAN
 #define FORKS 0 /* it may be forked inside a lock of its own: it makes no thread then */
 #else
 #define FORKS 30
 #endif
 
 /* The child's list is empty, whatever the parent's threads were doing; names are there. Seen to fail: without
- * vez__inspect_in_child; with a child that keeps the other threads' records. */
+ * in_child of record.c; with a child that keeps the other threads' records. */
 Test(inspect, the_child_of_a_fork_begins_empty)
 {
 	struct blocks b = { .wait = mutex_wait };
@@ -1356,7 +1357,7 @@ Test(inspect, errno_is_left_alone)
 	fclose(full);
 }
 
-/* The library's own thread waits for its bell, which is nobody's affair. Seen to fail: without vez__inspect_apart. */
+/* The library's own thread waits for its bell, which is nobody's affair: it sleeps on a bare word. */
 Test(inspect, the_librarys_own_thread_is_not_listed)
 {
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;

@@ -20,6 +20,7 @@
 #include "guard.h"
 #include "engine/filing.h"
 #include "instant.h"
+#include "sync/barging.h"
 #include "thread.h"
 #include "variant.h"
 
@@ -488,8 +489,8 @@ Test(mutex, LCK_22_fair_in_the_order_of_arrival)
 	}
 }
 
-/* The operations, as the engine has them: of a request that is queued. */
-static const struct vez__rules *ops_of(vez_mutex_t *m)
+/* What the engine has of the mutex, from a request that is queued. */
+static const struct vez__rules *rules_of(vez_mutex_t *m)
 {
 	return m->queue_->rules_;
 }
@@ -506,7 +507,7 @@ Test(mutex, LCK_23_ALL_07_free_while_another_thread_is_inside)
 			lock_start(&a);
 			lock_await_parked(&a);
 			vez__lock_enter(&m.core_.word_);
-			const struct vez__rules *ops = ops_of(&m);
+			const struct vez__rules *rules = rules_of(&m);
 			EXPECT_EQ(vez_mutex_waiters(&m), 1);
 			EXPECT_EQ(vez_mutex_unlock(&m), 0);
 			EXPECT_EQ(vez_mutex_waiters(&m), 1);
@@ -515,7 +516,7 @@ Test(mutex, LCK_23_ALL_07_free_while_another_thread_is_inside)
 			EXPECT_EQ(elsewhere(lock_expired, &m), ETIMEDOUT);
 			EXPECT_EQ(vez_mutex_unlock(&m), v->flags ? 0 : EPERM);
 			EXPECT(lock_blocked(&a));
-			vez__leave_entered(&m.core_, ops);
+			vez__leave_entered(&m.core_, rules);
 			EXPECT_EQ(lock_join(&a), 0);
 			EXPECT_QUIET(&m);
 		}
@@ -618,9 +619,9 @@ static void looked_in_vain(struct locker *a)
 {
 	lock_await_parked(a);
 	vez__lock_enter(&a->mutex->core_.word_);
-	const struct vez__rules *ops = ops_of(a->mutex);
-	EXPECT(!(LOAD(&a->mutex->core_.word_) & 0x20));
-	vez__leave_entered(&a->mutex->core_, ops);
+	const struct vez__rules *rules = rules_of(a->mutex);
+	EXPECT(!(LOAD(&a->mutex->core_.word_) & VEZ__ASKED));
+	vez__leave_entered(&a->mutex->core_, rules);
 }
 
 /* Seen to fail: a first that never asks for the hand-over; one that asks at its first look. */
@@ -989,13 +990,13 @@ Test(mutex, C04_let_in_between_its_deadline_and_its_leaving)
 		lock_start(&b);
 		lock_await_parked(&a);
 		vez__lock_enter(&m.core_.word_);
-		const struct vez__rules *ops = ops_of(&m);
+		const struct vez__rules *rules = rules_of(&m);
 		inject_clock(NOON + 5000);
 		thread_kick(&a.thread);
 		UNTIL(thread_futex(&a.thread) - (uintptr_t)&m < sizeof m);
 		EXPECT_EQ(vez_mutex_unlock(&m), 0);
 		EXPECT_EQ(vez_mutex_waiters(&m), 2);
-		vez__leave_entered(&m.core_, ops);
+		vez__leave_entered(&m.core_, rules);
 		UNTIL(LOAD(&a.has));
 		EXPECT_EQ(a.rc, 0);
 		expect_either(&m, &a, 0, &b);
@@ -1014,7 +1015,7 @@ Test(mutex, F02_a_head_that_leaves_while_the_mutex_is_free)
 		lock_start(&b);
 		lock_await_parked(&a);
 		vez__lock_enter(&m.core_.word_);
-		const struct vez__rules *ops = ops_of(&m);
+		const struct vez__rules *rules = rules_of(&m);
 		/* A fire has found it, and is not inside yet. */
 		struct vez_request *first = m.queue_;
 		vez_cancel_t *token = first->cancel_;
@@ -1022,7 +1023,7 @@ Test(mutex, F02_a_head_that_leaves_while_the_mutex_is_free)
 		thread_start(&fires, (void (*)(void *))vez_cancel_fire, token);
 		UNTIL(LOAD(&first->word_) & VEZ__FIRED);
 		EXPECT_EQ(vez_mutex_unlock(&m), 0);
-		vez__leave_entered(&m.core_, ops);
+		vez__leave_entered(&m.core_, rules);
 		thread_join(&fires);
 		expect_either(&m, &a, ECANCELED, &b);
 	}

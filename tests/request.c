@@ -226,7 +226,7 @@ Test(request, ASY_07_one_tick)
 	close(efd);
 }
 
-/* Seen to fail: completions_add that puts first. */
+/* Seen to fail: join_list that puts first. */
 Test(request, ALL_joins_a_list)
 {
 	EACH_ASYNC(kind) {

@@ -431,7 +431,7 @@ Test(sched, ALL_a_better_one_that_comes_later_is_chosen)
 }
 
 /* The leave happens while somebody is inside the monitor: who comes after it has returned cannot be chosen before who
- * waited. Seen to fail: enter_inside that takes a free resource although somebody waits. */
+ * waited. Seen to fail: take that takes a free resource although somebody waits. */
 Test(sched, ALL_what_is_decided_while_the_monitor_is_busy)
 {
 	EACH_FORM(v, ALL) {
@@ -655,7 +655,7 @@ Test(sched, ALL_the_next_one_is_chosen_at_the_end_of_the_gap)
 }
 
 /* A newcomer that comes after the end of the gap, but before the keeper has run, cannot overtake who waited.
- * Seen to fail: enter_inside that takes the resource before it serves. */
+ * Seen to fail: take that takes the resource before it serves. */
 Test(sched, ALL_who_comes_after_the_gap_comes_after_who_waited_in_it)
 {
 	EACH_FORM(v, ALL) {

@@ -1368,12 +1368,12 @@ static void decide(const struct variant *v, void (*interfere)(void *), int rc)
 	acquire_start(&a);
 	acquire_await_parked(&a);
 	vez__lock_enter(&s.core_.word_);
-	const struct vez__rules *ops = s.queue_->rules_;
+	const struct vez__rules *rules = s.queue_->rules_;
 	EXPECT_EQ(vez_sem_release(&s, 1), 0);
 	thread_start(&i.thread, interfere, &i);
 	UNTIL(thread_futex(&i.thread) - (uintptr_t)&s < sizeof s)
 		;
-	vez__leave_entered(&s.core_, ops);
+	vez__leave_entered(&s.core_, rules);
 	EXPECT_EQ(acquire_join(&a), 0);
 	thread_join(&i.thread);
 	EXPECT_EQ(i.rc, rc);
@@ -1435,7 +1435,7 @@ Test(sem, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		acquire_start(&a);
 		acquire_await_parked(&a);
 		vez__lock_enter(&s.core_.word_);
-		const struct vez__rules *ops = s.queue_->rules_;
+		const struct vez__rules *rules = s.queue_->rules_;
 		EXPECT_EQ(vez_sem_waiters(&s), 1);
 		EXPECT_EQ(vez_sem_release(&s, 1), 0);
 		EXPECT_EQ(vez_sem_permits(&s), 1);
@@ -1446,7 +1446,7 @@ Test(sem, ALL_07_nothing_but_a_wait_waits_for_the_one_inside)
 		EXPECT_EQ(vez_sem_try_acquire(&s, 2), EBUSY);
 		EXPECT_EQ(vez_sem_try_acquire(&s, 1), 0);
 		EXPECT(acquire_blocked(&a));
-		vez__leave_entered(&s.core_, ops);
+		vez__leave_entered(&s.core_, rules);
 		EXPECT_EQ(acquire_join(&a), 0);
 		EXPECT_QUIET(&s, 0);
 	}
@@ -1505,10 +1505,10 @@ Test(sem, A16_a_handler_releases_while_its_thread_is_inside)
 		STORE(&handled, 0);
 		acquire_start(&a);
 		vez__lock_enter(&s.core_.word_);
-		const struct vez__rules *ops = s.queue_->rules_;
+		const struct vez__rules *rules = s.queue_->rules_;
 		raise(SIGUSR1);
 		EXPECT_EQ(LOAD(&handled), 1);
-		vez__leave_entered(&s.core_, ops);
+		vez__leave_entered(&s.core_, rules);
 		EXPECT_EQ(acquire_join(&a), 0);
 		EXPECT_QUIET(&s, 0);
 	}

@@ -108,13 +108,26 @@ pthread_t perf_thread(void *(*body)(void *), void *arg)
 	return thread;
 }
 
-static void pause_briefly(void)
+static pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t sleeper;
+
+static void *sleep_through(void *unused)
 {
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#else
-	__asm__ __volatile__("" ::: "memory");
-#endif
+	pthread_mutex_lock(&bed);
+	pthread_mutex_unlock(&bed);
+	return unused;
+}
+
+void perf_sleeper_begin(void)
+{
+	pthread_mutex_lock(&bed);
+	sleeper = perf_thread(sleep_through, NULL);
+}
+
+void perf_sleeper_end(void)
+{
+	pthread_mutex_unlock(&bed);
+	pthread_join(sleeper, NULL);
 }
 
 void perf_until(bool (*ready)(void *), void *arg)
@@ -123,7 +136,7 @@ void perf_until(bool (*ready)(void *), void *arg)
 		if (one_processor || looks >= LOOKS)
 			sched_yield();
 		else
-			pause_briefly();
+			perf_pause(1);
 	}
 }
 

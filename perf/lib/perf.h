@@ -50,10 +50,26 @@ static inline uint64_t perf_compute(uint64_t value, unsigned steps)
 /* How many steps take this long: the fastest of a few looks. */
 unsigned perf_steps_for(double ns);
 
+/* So many times what tells the processor that a loop waits. */
+static inline void perf_pause(unsigned times)
+{
+	for (; times > 0; times--)
+#if defined(__x86_64__) || defined(__i386__)
+		__builtin_ia32_pause();
+#else
+		__asm__ __volatile__("" ::: "memory");
+#endif
+}
+
 /* Prints the message and ends with status 1: what is measured is wrong. */
 void perf_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 pthread_t perf_thread(void *(*body)(void *), void *arg);
+
+/* Between the two a second thread exists and sleeps: the C library's objects take shortcuts in a process that has one
+ * thread only. At most one at a time. */
+void perf_sleeper_begin(void);
+void perf_sleeper_end(void);
 
 struct perf_region {
 	double seconds;

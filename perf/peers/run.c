@@ -136,23 +136,15 @@ double run_fairness(unsigned first, unsigned n)
 	return (double)most / (double)(fewest ? fewest : 1);
 }
 
-static void *sleep_through(void *arg)
-{
-	pthread_barrier_wait(arg);
-	return NULL;
-}
-
 void run_alone(void (*pairs)(void *object, uint64_t n))
 {
-	pthread_barrier_init(&run.begin, NULL, 2);
-	pthread_t sleeper = perf_thread(sleep_through, &run.begin);
+	perf_sleeper_begin();
 	pairs(run.object, run.ops / 100 + 1);
 	run_begins();
 	pairs(run.object, run.ops);
 	run_ends();
 	run.result.ops = run.ops;
-	pthread_barrier_wait(&run.begin);
-	pthread_join(sleeper, NULL);
+	perf_sleeper_end();
 }
 
 bool run_all_wait(void *unused)

@@ -70,20 +70,10 @@ struct visit {
 	double before;
 };
 
-static void spend(unsigned pauses)
-{
-	for (; pauses > 0; pauses--)
-#if defined(__x86_64__) || defined(__i386__)
-		__builtin_ia32_pause();
-#else
-		__asm__ __volatile__("" ::: "memory");
-#endif
-}
-
 static void stay(void)
 {
 	sched_yield();
-	spend(HOLD);
+	perf_pause(HOLD);
 }
 
 static void write_section(void *arg)
@@ -129,7 +119,7 @@ static void *visit(void *arg)
 		else
 			rwlock->read(run.object, read_section, &v);
 		__atomic_store_n(&w->ops, w->ops + 1, __ATOMIC_RELAXED);
-		spend(run.think);
+		perf_pause(run.think);
 	}
 	tell_fairness();
 	pthread_barrier_wait(&run.end);

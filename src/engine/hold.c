@@ -27,7 +27,7 @@ void vez__hold(void)
 	vez__order_for_handlers();
 }
 
-/* From the latest to the oldest, each chain in its own order. */
+/* All that was left, the oldest first: the stack's order turned round. */
 static vez_request_t *take_left(void)
 {
 	vez_request_t *oldest = NULL;

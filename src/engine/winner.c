@@ -146,13 +146,14 @@ enum vez__lost vez__winner_take_both(vez_request_t *first, vez_request_t *second
 	uint32_t place = take_place();
 	struct meeting *m = &meetings[place];
 	enum vez__lost lost;
-	bool again = true;
+	bool again;
 	vez__store(&m->selects[0], vez__select_of(first), relaxed);
 	vez__store(&m->selects[1], vez__select_of(second), relaxed);
 	vez__store(&m->members[0], first, relaxed);
 	vez__store(&m->members[1], second, relaxed);
-	while (again)
+	do
 		lost = meet(m, &again);
+	while (again);
 	vez__pool_give(&places, place);
 	return lost;
 }

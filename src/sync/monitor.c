@@ -126,11 +126,12 @@ static int leave_to_start_clock(vez_monitor_t *m, vez_request_t *r)
 int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 {
 	int rc = vez__async_begin_inside(r);
+	bool timed = vez__timer_is_set(&r->timer_); /* once r is queued, the timer is no longer the caller's */
 	if (rc == 0 && vez__is_late(r))
 		rc = ETIMEDOUT;
 	if (rc == 0)
 		rc = prepare(m, room, r) ? insert_async(m, r) : ECANCELED;
-	if (VEZ__UNLIKELY(rc == EINPROGRESS && vez__timer_is_set(&r->timer_) && !vez__clock_exists()))
+	if (VEZ__UNLIKELY(rc == EINPROGRESS && timed && !vez__clock_exists()))
 		rc = leave_to_start_clock(m, r);
 	vez_monitor_exit(m);
 	return vez__async_end(r, rc);

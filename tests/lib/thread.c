@@ -2,6 +2,7 @@
 /* Threads of a test. */
 #include "thread.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -25,6 +26,13 @@ int64_t real_now(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static int64_t cpu_ns(clockid_t clock)
+{
+	struct timespec ts = { 0, 0 };
+	clock_gettime(clock, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
@@ -53,6 +61,7 @@ static void *body(void *arg)
 {
 	struct thread *t = arg;
 	self = t;
+	t->cpu_before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	STORE(&t->tid, (pid_t)syscall(SYS_gettid));
 	t->run(t->arg);
 	STORE(&t->done, true);
@@ -122,13 +131,39 @@ void thread_await_parked(const struct thread *t)
 	UNTIL(thread_futex(t) != 0);
 }
 
+unsigned list_threads(pid_t *tids)
+{
+	unsigned count = 0;
+	DIR *tasks = opendir("/proc/self/task");
+	for (struct dirent *task; tasks && (task = readdir(tasks));)
+		if (task->d_name[0] != '.' && count < 16)
+			tids[count++] = atoi(task->d_name);
+	if (tasks)
+		closedir(tasks);
+	return count;
+}
+
+static bool others_sleep(void)
+{
+	pid_t tids[16], own = (pid_t)syscall(SYS_gettid);
+	char text[256];
+	unsigned count = list_threads(tids);
+	for (unsigned i = 0; i < count; i++)
+		if (tids[i] != own && (read_task(tids[i], "syscall", text, sizeof text) == 0 || text[0] == 'r'))
+			return false; /* it is gone, or "running" */
+	return true;
+}
+
+pid_t fork_when_quiet(void)
+{
+	UNTIL(others_sleep());
+	return fork();
+}
+
 int64_t thread_cpu_ns(const struct thread *t)
 {
 	clockid_t clock;
-	struct timespec ts = { 0, 0 };
-	if (pthread_getcpuclockid(t->id, &clock) == 0)
-		clock_gettime(clock, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return pthread_getcpuclockid(t->id, &clock) == 0 ? cpu_ns(clock) - t->cpu_before : 0;
 }
 
 void thread_pin_to_one_cpu(void)

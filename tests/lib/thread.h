@@ -18,6 +18,7 @@ struct thread {
 	void *arg;
 	const char *name;
 	pid_t tid;            /* 0 until it runs */
+	int64_t cpu_before;   /* what making it has cost */
 	bool done;            /* run has returned */
 	bool frozen;          /* inside the handler that stops it */
 	int thaw[2];          /* what that handler reads from */
@@ -37,13 +38,20 @@ void thread_await_parked(const struct thread *t);
 /* The system call it is in: number and arguments. False: it runs. */
 bool thread_syscall(const struct thread *t, unsigned long call[7]);
 
+/* The threads of the process, of at most 16. */
+unsigned list_threads(pid_t *tids);
+
+/* fork, once all other threads sleep in system calls. One that is just being made may hold a lock of a sanitizer, which
+ * the child would find taken for ever. */
+pid_t fork_when_quiet(void);
+
 /* Stops it wherever it is, in a signal handler that reads from a pipe; lets it go on. */
 void thread_freeze(struct thread *t);
 void thread_thaw(struct thread *t);
 /* Interrupts it: a futex wait returns for nothing. */
 void thread_kick(struct thread *t);
 
-/* The processor time it has used, in nanoseconds. */
+/* The processor time it has used since it began to run, in nanoseconds: what making it costs is not counted. */
 int64_t thread_cpu_ns(const struct thread *t);
 
 /* Confines the calling thread, and those it starts, to one processor. */

@@ -144,6 +144,7 @@ int waiter_join(struct waiter *w)
 
 static void made(union object *o, const struct waitable *on)
 {
+	EXPECT(on->size <= sizeof *o);
 	memset(o, 0xa5, sizeof *o);
 	on->make(o);
 }

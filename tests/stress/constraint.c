@@ -380,7 +380,7 @@ static int pair_destroy(void *obj)
 	return rc ? rc : vez_object_destroy(&p->gone);
 }
 
-/* Seen to fail, under the address and the thread sanitizer: with exit_monitors asking an object for the next one when
+/* Seen to fail, under the address and the thread sanitizer: with serve_oldest asking an object for the next one when
  * it has left that. */
 static void destroy_test(const struct test *t)
 {

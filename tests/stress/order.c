@@ -57,7 +57,7 @@ static void keyed_check(void)
 }
 
 /* Six queue one by one with random keys; then others come and go while permits are released one by one: served by
- * key, then by arrival. Seen to fail: with place_before comparing by >= in monitor.c. */
+ * key, then by arrival. Seen to fail: with last_not_after comparing by >= in room.c. */
 static void keys_test(const struct test *t)
 {
 	struct crew crew = { 0 }, churners = { 0 };
