@@ -118,9 +118,9 @@ struct proxy {
 	int port;
 	pid_t pid;
 	/* The next cuts requests of this type break the connection: before the server gets it, or when it has answered
-	 * and the client has not got that; or the server gets it once deliver is set, and delivered says so. */
+	 * and the client has not got that; or the server gets it once deliver is set, and delivered, refused say so. */
 	int type, cut, cuts, done;
-	int deliver, delivered;
+	int deliver, delivered, refused;
 	int target; /* the port to which it goes on; 0: server_port */
 	int shut; /* nobody gets through */
 	/* Of the last session that was opened through it. */

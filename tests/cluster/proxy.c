@@ -14,6 +14,8 @@
 
 #define MOST 128
 #define BUFFER (1 << 20)
+/* The servers' word for it. */
+#define SESSION_MOVED (-118)
 
 struct way {
 	int from, to;
@@ -57,17 +59,32 @@ static void keep(struct link *l, const unsigned char *frame)
 	l->late = malloc(l->late_size);
 	memcpy(l->late, frame, l->late_size);
 	close(l->way[0].from);
-	l->way[0].from = l->way[1].to = -1;
+	l->way[0].from = -1;
 }
 
-/* The server gets what was kept. It answers, or closes the connection: both end the link. */
+/* The server gets what was kept. Whether it refuses: it says so, or closes the connection. */
+static bool refuses(struct link *l)
+{
+	unsigned char answers[4096];
+	size_t got = 0, at = 0;
+	if (write(l->way[0].to, l->late, l->late_size) != (ssize_t)l->late_size)
+		return true;
+	for (;;) {
+		ssize_t n = read(l->way[1].from, answers + got, sizeof answers - got);
+		if (n <= 0)
+			return true;
+		got += (size_t)n;
+		for (; got - at >= 20 && got - at >= 4 + (size_t)number_at(answers + at);
+		     at += 4 + (size_t)number_at(answers + at))
+			if (number_at(answers + at + 4) == number_at(l->late + 4))
+				return (int)number_at(answers + at + 16) == SESSION_MOVED;
+	}
+}
+
 static void deliver(struct proxy *p, struct link *l)
 {
-	unsigned char answer[4096];
-	struct pollfd fd = { l->way[1].from, POLLIN, 0 };
-	if (write(l->way[0].to, l->late, l->late_size) == (ssize_t)l->late_size && poll(&fd, 1, 10000) == 1 &&
-	    read(l->way[1].from, answer, sizeof answer) >= 0)
-		p->delivered++;
+	p->refused += refuses(l);
+	p->delivered++;
 	shut_link(l);
 }
 
@@ -129,10 +146,6 @@ static void forward(struct proxy *p, struct link *l, struct way *w)
 		size_t size = 4 + (size_t)number_at(w->buffer);
 		if (!passes(p, l, w, w->buffer))
 			return;
-		if (w->to < 0) {
-			w->got = 0;
-			return;
-		}
 		if (!write_all(w->to, w->buffer, size)) {
 			shut_link(l);
 			return;
@@ -170,9 +183,10 @@ static void serve(struct proxy *p, int listener)
 				shut_link(&links[i]);
 			if (links[i].late && p->deliver)
 				deliver(p, &links[i]);
+			/* Of one that keeps something nothing else is heard. */
+			bool heard = links[i].open && !links[i].late;
 			for (int j = 0; j < 2; j++)
-				fds[2 * i + j] = (struct pollfd){ links[i].open ? links[i].way[j].from : -1, POLLIN,
-								  0 };
+				fds[2 * i + j] = (struct pollfd){ heard ? links[i].way[j].from : -1, POLLIN, 0 };
 		}
 		fds[2 * MOST] = (struct pollfd){ p->shut ? -1 : listener, POLLIN, 0 };
 		poll(fds, 2 * MOST + 1, 1);
