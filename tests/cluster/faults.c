@@ -321,7 +321,8 @@ static void cut_often(uint32_t permits)
 	int *stop = shared(sizeof *stop);
 	const char *name = fresh();
 	for (int i = 0; i < CLIENTS; i++) {
-		l[i] = (struct load){ h, name, permits, i == 0 ? server_port : p->port, 20000, i, 1000000, 0, stop, NULL };
+		l[i] = (struct load){ h, name, permits, i == 0 ? server_port : p->port, 20000, i, 1000000, 0, stop,
+				      NULL };
 		child[i] = start_child(client, &l[i]);
 	}
 	for (int i = 0; i < CUTS; i++) {
@@ -593,8 +594,8 @@ static void sem_leader_killed(void)
 	leader_killed(3);
 }
 
-/* A session moves to another server while a write of it is still on its way to the first, which gets it when the session
- * has asked again at the second, and been answered. Seen to fail: the servers take it, as they do a read. */
+/* A session moves to another server while a write of it is still on its way to the first, which gets it when the
+ * session has asked again at the second, and been answered. Seen to fail: the servers take it, as they do a read. */
 static void session_moves(void)
 {
 	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, 0 };
