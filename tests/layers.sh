@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Floors: src/futex <- src/engine <- src/sync <- src/inspect. A file includes and calls only what is on its own floor or
 # below it, and no two files call each other in a circle, but where a comment explains that. Then: who makes system calls,
-# who touches shared words, who allocates. A tool, src/wakes, stands beside them.
+# who touches shared words, who allocates. A tool, src/wakes, and a library on the
+# public interface, src/cluster, stand beside them.
 #
 # Calls are those that the linker sees: names that one object defines and another one needs, hidden ones too.
 #
@@ -69,7 +70,9 @@ none() {
 	! grep -nE "$pattern" "$@" /dev/null || fail "$what"
 }
 
-all=$(find src include -name '*.[ch]' | grep -v '^src/wakes/')
+all=$(find src include -name '*.[ch]' | grep -vE '^src/(wakes|cluster)/')
+cluster=$(find src/cluster -name '*.[ch]')
+not_cluster_sys=$(echo "$cluster" | grep -vE '/(sys\.[ch]|tool\.c)$')
 wakes=$(find src/wakes -name '*.[ch]')
 not_sys=$(echo "$all" | grep -v '^src/futex/sys\.c$')
 not_atomic=$(echo "$all" | grep -v '^src/futex/atomic\.h$')
@@ -100,6 +103,10 @@ not_inspect=$(echo "$all" | grep -vE '^src/(engine/record|inspect/[a-z]*)\.c$')
 	none "nobody waits for readers" 'urcu_|rcu_' $all
 	none "src/wakes has nothing of the library, nor the library of it" 'include.*(\.\./|vez)' $wakes
 	none "src/wakes has nothing of the library, nor the library of it" 'include.*wakes' $all
+	none "src/cluster uses what every program can use" 'include.*"(\.\./|sync/|engine/|futex/)' $cluster
+	none "no lock but vez's, no shared word" 'pthread_(mutex|cond)|__atomic_|__sync_|_Atomic|\<volatile\>' $cluster
+	none "only src/cluster/sys.c calls the system" \
+		'\<syscall *\(|clock_gettime|nanosleep|pthread_(create|join|sigmask)|\<(poll|read|write) *\(' $not_cluster_sys
 }
 
 # One basename everywhere: what a floor implements is declared in a header of its name, public or there; and what has a

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vez/cluster.h - synchronizers between the processes of several machines, kept by Apache ZooKeeper
+ *
+ * In its own library, libvez-cluster (pkg-config vez-cluster). A session is a process's tie to the servers; objects are
+ * opened in it by name: whoever opens the same kind and name, on any machine, has the same object. Each request that
+ * waits has a node of its own at the servers and one watch; who gives something back tells exactly the one whose turn
+ * it is.
+ *
+ * Every wait has a deadline and a token, and an asynchronous form on a vez_request_t (vez/request.h): a function, an
+ * eventfd or a list tells; a request may be a member of a wait-for-any together with those of local objects. What a
+ * request asks for is decided at the servers, so one whose deadline has passed when it begins is refused (ETIMEDOUT)
+ * without a question to them.
+ *
+ * Loss: a session ends when the servers have not heard from its process for the session time. They then give to others
+ * what it held. The library keeps a clock of its own, from the sending of the last request that was answered: nine
+ * tenths of the session time later it says by itself that the session is lost, which is before the servers can do
+ * so as long as the process runs and both clocks run at one rate. From then on nothing in the session works: every
+ * wait ends with VEZ_ELOST, every hold's token fires; close the session and open another. A process that was stopped,
+ * or slept with its machine, may learn of it too late: what is outside the servers is protected only by a fence.
+ * Fence: each hold has a number that is larger than those of all holds of the same object before it. A resource that
+ * refuses what comes with a smaller fence than the largest that it has seen is never damaged by a holder of the past.
+ * A broken connection alone ends nothing: the session connects again by itself, and what was asked is asked again; it
+ * is done once.
+ *
+ * Threads: each session has two of ZooKeeper's client and one that keeps its clock; all have all signals blocked. A
+ * function that a request calls runs on one of them or on the thread that cancels. One that blocks delays all grants of
+ * its session, and if it does so for nearly the session time, the session is lost. It must not close the session.
+ * fork: a child has no part in the sessions of its parent: every call on them says EPERM. It may open its own.
+ * Signal handlers: nothing here. Ordering: everything before a release happens before everything after an acquire that
+ * it lets through, as far as both are in the same process.
+ *
+ * Names: 1 to 64 bytes of printable ASCII without '/' (EINVAL; ENAMETOOLONG), not "." or "..". Objects stay at the
+ * servers, a node each, when nobody has them open.
+ * Errors that any call may return: EPERM (a forked child), VEZ_ECLOSED (the session is closed), VEZ_ELOST, EACCES (the
+ * node belongs to others), ENOENT (the object's node was removed while it was open), ENOMEM, EIO (a server's answer
+ * that none of these is).
+ * Sources: P. Hunt et al., ZooKeeper (2010); fences: M. Burrows, Chubby (2006); the one after me is told: C. Martins
+ * (2009).
+ */
+#ifndef VEZ_CLUSTER_H
+#define VEZ_CLUSTER_H
+
+#include <vez/base.h>
+#include <vez/cancel.h>
+#include <vez/deadline.h>
+#include <vez/request.h>
+
+VEZ_BEGIN_DECLS_
+
+/* The session is lost, and with it what was held or asked for. */
+#define VEZ_ELOST ESTALE
+
+/* ---- session ---- */
+
+typedef struct vez_cluster vez_cluster_t;
+
+/* All-zero bytes are the default of each, but of servers. */
+typedef struct vez_cluster_options {
+	const char *servers; /* "host:port,host:port": any of them will do */
+	const char *root;    /* the node below which the objects are, "/a/b"; default: "/vez" */
+	const char *auth;    /* "user:password": others can then neither see nor change what this session makes */
+	int64_t session_ms;  /* the session time that is asked for, at most INT_MAX; default: 10 s */
+} vez_cluster_options_t;
+
+/* Opens a session: waits until a server has answered. 0; EINVAL: an argument, or a server's name that cannot be
+ * resolved; ENOENT: no such root; ETIMEDOUT, ECANCELED: nothing is left running. */
+int vez_cluster_open(vez_cluster_t **c, const vez_cluster_options_t *options, vez_deadline_t deadline,
+		     vez_cancel_t *cancel);
+
+/* Makes the root and the nodes above it where they are not there, with the same options. 0 also if they are. */
+int vez_cluster_make_root(const vez_cluster_options_t *options, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* Ends the session: every wait ends with VEZ_ECLOSED, every hold's token fires, and the servers give to others what was
+ * held. Objects and holds stay valid to be closed and released. Takes a second and a half at the most if the servers do
+ * not answer; they then learn of it when the session time is over. EDEADLK: called from a function or a hook that
+ * the session itself has called. */
+int vez_cluster_close(vez_cluster_t *c);
+
+/* The token that fires when the session is lost or closed. Its hooks run on the thread that keeps the session's clock,
+ * and delay nothing but the session's end. Valid until the session and all its objects are closed. */
+vez_cancel_t *vez_cluster_lost(vez_cluster_t *c);
+
+/* 0, VEZ_ELOST or VEZ_ECLOSED. Asks the clock, not the servers. */
+int vez_cluster_check(vez_cluster_t *c);
+
+/* The session time that the servers granted, in milliseconds. */
+int64_t vez_cluster_session_ms(const vez_cluster_t *c);
+
+/* ---- holds: what an acquire gives ---- */
+
+/* The caller's, from the acquire until the release; untouched once an acquire has failed. */
+typedef struct vez_cluster_hold {
+	void *claim_;
+	uint64_t fence_;
+} vez_cluster_hold_t;
+
+VEZ_ASSERT_SIZE_(vez_cluster_hold_t, 16);
+
+/* The number that is larger than those of all holds of this object before it. */
+uint64_t vez_cluster_hold_fence(const vez_cluster_hold_t *h);
+
+/* The token that fires when the hold is void: its session is lost or closed, or it has been released. */
+vez_cancel_t *vez_cluster_hold_token(vez_cluster_hold_t *h);
+
+/* 0 while it is held. VEZ_ELOST, VEZ_ECLOSED: as vez_cluster_check. Asks the clock. */
+int vez_cluster_hold_check(const vez_cluster_hold_t *h);
+
+/* Gives back what is held, does not wait, and is sent until a server has answered. The hold is the caller's again.
+ * VEZ_ELOST, VEZ_ECLOSED: it was void already; EINVAL: nothing is held with h. Fires the hold's token: a wait that
+ * names it is over before the release returns. */
+int vez_cluster_release(vez_cluster_hold_t *h);
+
+/* ---- mutex ---- */
+
+typedef struct vez_cluster_mutex vez_cluster_mutex_t;
+
+/* EPROTO: the servers have an object of this kind and name that was made with other parameters, or by others. */
+int vez_cluster_mutex_open(vez_cluster_mutex_t **m, vez_cluster_t *c, const char *name, vez_deadline_t deadline,
+			   vez_cancel_t *cancel);
+
+/* EBUSY, and nothing has changed, while something is held or waited for through it. */
+int vez_cluster_mutex_close(vez_cluster_mutex_t *m);
+
+/* First come first served. 0, and h is held; ETIMEDOUT, ECANCELED: nothing is. Not recursive. */
+int vez_cluster_mutex_lock(vez_cluster_mutex_t *m, vez_cluster_hold_t *h, vez_deadline_t deadline,
+			   vez_cancel_t *cancel);
+
+/* The same without waiting: EINPROGRESS, or an error. h must stay where it is, too, until r completes. */
+int vez_cluster_mutex_lock_async(vez_cluster_mutex_t *m, vez_cluster_hold_t *h, vez_request_t *r);
+
+/* ---- counting semaphore ---- */
+
+#define VEZ_CLUSTER_SEM_MAX UINT32_C(0x3fffffff)
+
+typedef struct vez_cluster_sem vez_cluster_sem_t;
+
+/* A semaphore of this many permits. EINVAL: 0, or more than VEZ_CLUSTER_SEM_MAX. EPROTO: it exists with another number
+ * of permits, or was made by others. */
+int vez_cluster_sem_open(vez_cluster_sem_t **s, vez_cluster_t *c, const char *name, uint32_t permits,
+			 vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_sem_close(vez_cluster_sem_t *s);
+
+/* Takes n permits at once; the same hold gives them back. First come first served: a big request holds back those after
+ * it. EINVAL: n is 0 or more than there are. */
+int vez_cluster_sem_acquire(vez_cluster_sem_t *s, uint32_t n, vez_cluster_hold_t *h, vez_deadline_t deadline,
+			    vez_cancel_t *cancel);
+int vez_cluster_sem_acquire_async(vez_cluster_sem_t *s, uint32_t n, vez_cluster_hold_t *h, vez_request_t *r);
+
+/* ---- readers and writers ---- */
+
+typedef struct vez_cluster_rwlock vez_cluster_rwlock_t;
+
+int vez_cluster_rwlock_open(vez_cluster_rwlock_t **l, vez_cluster_t *c, const char *name, vez_deadline_t deadline,
+			    vez_cancel_t *cancel);
+int vez_cluster_rwlock_close(vez_cluster_rwlock_t *l);
+
+/* First come first served: readers that come one after another read together, up to VEZ_CLUSTER_SEM_MAX. */
+int vez_cluster_rwlock_read(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez_deadline_t deadline,
+			    vez_cancel_t *cancel);
+int vez_cluster_rwlock_read_async(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez_request_t *r);
+int vez_cluster_rwlock_write(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez_deadline_t deadline,
+			     vez_cancel_t *cancel);
+int vez_cluster_rwlock_write_async(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez_request_t *r);
+
+/* ---- event ---- */
+
+typedef struct vez_cluster_event vez_cluster_event_t;
+
+/* One that stays set until it is reset. A new one is not set. */
+int vez_cluster_event_open(vez_cluster_event_t **e, vez_cluster_t *c, const char *name, vez_deadline_t deadline,
+			   vez_cancel_t *cancel);
+
+/* EBUSY, and nothing has changed, while somebody waits for it through this. */
+int vez_cluster_event_close(vez_cluster_event_t *e);
+
+/* Sets it: everybody who waits for it, on all machines, is let go, also if it is reset at once; one event for each
+ * process tells. Waits for the server's answer: 0, and it is set (or was). ETIMEDOUT, ECANCELED, VEZ_ELOST: perhaps.
+ * One whose connection breaks is asked again, so that a reset that comes in between may be undone. */
+int vez_cluster_event_set(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_event_reset(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* Waits until it is set: 0, and it was so at some moment of the wait. */
+int vez_cluster_event_wait(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_event_wait_async(vez_cluster_event_t *e, vez_request_t *r);
+
+VEZ_END_DECLS_
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts that need no server: names of requests and their order; and the checker of histories, which must see faults. */
+#include "../../src/cluster/list.h"
+#include "lab.h"
+
+#include "test.h"
+
+static void check_order(char **names, int count, const char *first, const char *last)
+{
+	struct String_vector v = { count, names };
+	size_t n;
+	struct vez__entry *e = vez__entries_read(&v, &n, NULL, NULL);
+	CHECK_EQ(n, count);
+	CHECK(strcmp(e[0].name, first) == 0);
+	CHECK(strcmp(e[n - 1].name, last) == 0);
+	for (size_t i = 0; i < n; i++)
+		CHECK_EQ(vez__entries_find(e, n, e[i].number), i);
+	CHECK_EQ(e[n - 1].sum, 1 + 2 + 3);
+	free(e);
+}
+
+/* Places wrap after 2147483647. Seen to fail: places that are compared as they are. */
+static void places_wrap(void)
+{
+	char *plain[] = { "1-a-1-0000000010", "2-b-2-0000000009", "3-c-3-0000000011" };
+	char *wraps[] = { "1-a-1--2147483648", "2-b-2-2147483647", "3-c-3--2147483647" };
+	check_order(plain, 3, plain[1], plain[2]);
+	check_order(wraps, 3, wraps[1], wraps[2]);
+}
+
+/* Seen to fail: a number that may be empty. */
+static void names_of_requests(void)
+{
+	const char *bad[] = { "", "-", "closed", "1", "1-a", "1-a-1-", "1-a-1-x", "1-a-1-12x", "-1-a-1-0000000001",
+			      "x-a-1-0000000001", "1--1-0000000001", "4294967296-a-1-0000000001",
+			      "1-a-1-9999999999", " 1-a-1-0000000001" };
+	char name[VEZ__NODE], whole[VEZ__NODE + 16];
+	struct vez__entry e;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CHECK(!vez__entry_parse(&e, bad[i]));
+	vez__entry_name(name, UINT32_MAX, UINT64_MAX, UINT64_MAX);
+	snprintf(whole, sizeof whole, "%s-2147483648", name);
+	CHECK(strlen(whole) < VEZ__NODE);
+	CHECK(vez__entry_parse(&e, whole));
+	CHECK(e.n == UINT32_MAX && e.session == UINT64_MAX && e.id == UINT64_MAX && e.number == INT32_MIN);
+}
+
+static void add(struct history *h, int64_t when, int client, enum happened what, uint64_t fence)
+{
+	h->records[h->count++] = (struct record){ when, fence, 1, client, 0, what };
+}
+
+/* Holds that overlap, a fence that falls, are seen; who lost its hold is not blamed. */
+static void checker_sees_faults(void)
+{
+	struct history *good = history_new(), *both = history_new(), *falls = history_new(), *lost = history_new();
+	add(good, 1, 1, GOT, 5), add(good, 2, 1, GIVES_BACK, 5);
+	add(good, 3, 2, GOT, 6), add(good, 4, 2, GIVES_BACK, 6);
+	add(both, 1, 1, GOT, 5), add(both, 2, 2, GOT, 6);
+	add(both, 3, 1, GIVES_BACK, 5), add(both, 4, 2, GIVES_BACK, 6);
+	add(falls, 1, 1, GOT, 6), add(falls, 2, 1, GIVES_BACK, 6);
+	add(falls, 3, 2, GOT, 5), add(falls, 4, 2, LOST, 5);
+	add(lost, 1, 1, GOT, 5), add(lost, 3, 2, GOT, 6), add(lost, 4, 2, GIVES_BACK, 6); /* the first was killed */
+	CHECK(history_fault(good, 1) == NULL);
+	CHECK(history_fault(both, 1) != NULL);
+	CHECK(history_fault(both, 2) == NULL);
+	CHECK(history_fault(falls, 1) != NULL);
+	CHECK(history_fault(lost, 1) == NULL);
+}
+
+const struct test part_tests[] = {
+	{ "parts: places wrap", places_wrap },
+	{ "parts: names of requests", names_of_requests },
+	{ "parts: checker sees faults", checker_sees_faults },
+	{ NULL, NULL },
+};
