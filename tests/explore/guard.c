@@ -626,7 +626,7 @@ X_SCENARIO(cond_when_deadline_outside, .setup = make_checked, .thread = { told_l
 X_SCENARIO(cond_when_token, .setup = make_default, .thread = { told_token, set_and_signal, fire },
 	   .check = counted_1);
 X_SCENARIO(cond_when_not_lost, .setup = make_default, .thread = { told_limited, told_1, set_and_broadcast },
-	   .check = counted_2);
+	   .check = counted_2, .preemptions = 1, .random = 30000);
 
 static void told_and_destroy(void)
 {

@@ -207,6 +207,90 @@ static void cond_test(const struct test *t)
 	crew_dismiss(&crew);
 }
 
+/* ---- guards ---- */
+
+static bool is_there(void *arg)
+{
+	(void)arg;
+	return s.inside > 0;
+}
+
+/* Waits for it, in one of the three ways. */
+static int take_it(vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	unsigned way = rnd(3);
+	if (way == 0)
+		return vez_mutex_lock_when(&s.mutex, is_there, NULL, deadline, cancel);
+	EXPECT(vez_mutex_lock(&s.mutex) == 0, "lock");
+	int rc = way == 1 ? vez_mutex_await(&s.mutex, is_there, NULL, deadline, cancel) :
+			    vez_cond_wait_when(&s.cond[0], &s.mutex, is_there, NULL, deadline, cancel);
+	EXPECT((rc == 0) == is_there(NULL), "%d, and %lu are there", rc, s.inside);
+	if (rc != 0)
+		EXPECT(vez_mutex_unlock(&s.mutex) == 0, "unlock");
+	return rc;
+}
+
+/* One thing goes round: who has it puts it back. */
+static void pass_it_on(void *arg)
+{
+	const struct test *t = arg;
+	for (int i = 0; i < 60; i++) {
+		bool limited = (t->flags & LIMITED) && rnd(2);
+		vez_deadline_t soon = limited ? vez_after_ns((int64_t)rnd(20000)) : VEZ_FOREVER;
+		vez_cancel_t *cancel = (t->flags & LIMITED) && rnd(2) ? &s.token : NULL;
+		int rc = take_it(soon, cancel);
+		EXPECT(rc == 0 || (cancel && rc == ECANCELED) || (rc == ETIMEDOUT && now_ns() >= soon), "take: %d", rc);
+		if (rc != 0)
+			continue;
+		EXPECT(s.inside-- == 1, "none, or two");
+		EXPECT(vez_mutex_unlock(&s.mutex) == 0, "unlock");
+		dawdle();
+		bool outside = rnd(2);
+		EXPECT(vez_mutex_lock(&s.mutex) == 0, "lock");
+		s.inside++;
+		if (!outside)
+			vez_cond_signal(&s.cond[0]);
+		EXPECT(vez_mutex_unlock(&s.mutex) == 0, "unlock");
+		if (outside)
+			vez_cond_signal(&s.cond[0]);
+	}
+	atomic_fetch_sub(&s.going, 1);
+}
+
+/* Others who want the mutex alone. */
+static void hammer_until_done(void *arg)
+{
+	(void)arg;
+	while (atomic_load(&s.going) > 0) {
+		if (!take())
+			continue;
+		s.count++;
+		EXPECT(vez_mutex_unlock(&s.mutex) == 0, "unlock");
+		dawdle();
+	}
+}
+
+static void guard_test(const struct test *t)
+{
+	struct crew crew = { 0 };
+	unsigned long rounds = rounds_of(t);
+	for (unsigned i = 0; i < t->n; i++)
+		crew_add(&crew, "passes", pass_it_on, (void *)(uintptr_t)t);
+	crew_add(&crew, "locks", hammer_until_done, NULL);
+	if (t->flags & LIMITED)
+		crew_add(&crew, "fires", fire_until_done, NULL);
+	for (unsigned long i = 0; i < rounds; i++) {
+		make((unsigned)i);
+		s.inside = 1;
+		atomic_store(&s.going, t->n);
+		crew_begin(&crew);
+		crew_end(&crew);
+		EXPECT(s.inside == 1, "%lu are there", s.inside);
+		unmake();
+	}
+	crew_dismiss(&crew);
+}
+
 /* ---- lifetimes ---- */
 
 /* Who is the last out takes all of it away. */
@@ -246,6 +330,26 @@ static void meet_and_leave(void *arg)
 	leave(t->n);
 }
 
+static bool all_are_here(void *arg)
+{
+	const struct test *t = arg;
+	return s.count == t->n;
+}
+
+/* The same with guards: the last one only unlocks. */
+static void gather_and_leave(void *arg)
+{
+	const struct test *t = arg;
+	EXPECT(vez_mutex_lock(&s.mutex) == 0, "lock");
+	s.count++;
+	if (t->flags & LIMITED)
+		vez_mutex_await(&s.mutex, all_are_here, arg, vez_after_ns((int64_t)rnd(20000)), &s.token);
+	else
+		EXPECT(vez_mutex_await(&s.mutex, all_are_here, arg, VEZ_FOREVER, NULL) == 0, "await");
+	EXPECT(vez_mutex_unlock(&s.mutex) == 0, "unlock");
+	leave(t->n);
+}
+
 static void fire_once(void *arg)
 {
 	(void)arg;
@@ -281,6 +385,11 @@ static void cond_lifetime_test(const struct test *t)
 	lifetime_test(t, meet_and_leave);
 }
 
+static void guard_lifetime_test(const struct test *t)
+{
+	lifetime_test(t, gather_and_leave);
+}
+
 const struct test mutex_tests[] = {
 	{ "mutex-2", mutex_test, NULL, 2, 0, 100 },
 	{ "mutex-4", mutex_test, NULL, 4, 0, 100 },
@@ -288,6 +397,12 @@ const struct test mutex_tests[] = {
 	{ "cond-3", cond_test, NULL, 3, 0, 100 },
 	{ "cond-limited-1", cond_test, NULL, 1, LIMITED, 100 },
 	{ "cond-limited-4", cond_test, NULL, 4, LIMITED, 100 },
+	{ "guard-2", guard_test, NULL, 2, 0, 100 },
+	{ "guard-4", guard_test, NULL, 4, 0, 100 },
+	{ "guard-limited-4", guard_test, NULL, 4, LIMITED, 100 },
+	{ "guard-destroy-2", guard_lifetime_test, NULL, 2, 0, 2 },
+	{ "guard-destroy-3", guard_lifetime_test, NULL, 3, 0, 2 },
+	{ "guard-destroy-limited-3", guard_lifetime_test, NULL, 3, LIMITED, 2 },
 	{ "mutex-destroy-2", mutex_lifetime_test, NULL, 2, 0, 2 },
 	{ "mutex-destroy-3", mutex_lifetime_test, NULL, 3, 0, 2 },
 	{ "mutex-destroy-limited-3", mutex_lifetime_test, NULL, 3, LIMITED, 2 },
