@@ -151,10 +151,16 @@ void vez__sys_nap(int64_t until)
 	errno = saved;
 }
 
+void vez__sys_say(const char *line)
+{
+	int saved = errno;
+	syscall(SYS_write, STDERR_FILENO, line, strlen(line));
+	errno = saved;
+}
+
 void vez__sys_die(const char *line)
 {
-	if (syscall(SYS_write, STDERR_FILENO, line, strlen(line)) < 0)
-		abort();
+	vez__sys_say(line);
 	abort();
 }
 

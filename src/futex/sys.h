@@ -50,7 +50,8 @@ void vez__sys_unhandle(int signo, void (*handler)(int), const struct sigaction *
 /* Sleeps until this moment, or less. */
 void vez__sys_nap(int64_t until);
 
-/* Ends the process with SIGABRT, after this line on standard error. */
+/* Writes this line to standard error; ends the process with SIGABRT besides. */
+void vez__sys_say(const char *line);
 _Noreturn void vez__sys_die(const char *line);
 
 /* Lets another thread run. */
