@@ -34,11 +34,11 @@ build() {
 
 # aborts LINE PROGRAM ARGUMENT...: with SIGABRT, and this line on stderr
 aborts() {
-	line=$1 status=0
-	shift
-	{ (cd "$tmp" && exec timeout 20 "./$@") 2>"$tmp/said" || status=$?; } 2>"$tmp/shell"
-	[ "$status" = 134 ] || fail "$*: exit status $status"
-	grep -qF "$line" "$tmp/said" || fail "$*: $(cat "$tmp/said")"
+	line=$1 program=$2 status=0
+	shift 2
+	{ (cd "$tmp" && exec timeout 20 "./$program" "$@") 2>"$tmp/said" || status=$?; } 2>"$tmp/shell"
+	[ "$status" = 134 ] || fail "$program $*: exit status $status"
+	grep -qF "$line" "$tmp/said" || fail "$program $*: $(cat "$tmp/said")"
 }
 
 # dies CASE LINE

@@ -54,6 +54,9 @@ void vez__sys_nap(int64_t until);
 void vez__sys_say(const char *line);
 _Noreturn void vez__sys_die(const char *line);
 
+/* Has the object in which this lies never be unloaded. */
+void vez__sys_stay_loaded(const void *address);
+
 /* Lets another thread run. */
 void vez__sys_yield(void);
 
