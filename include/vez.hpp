@@ -52,15 +52,7 @@
 #include <stop_token>
 #endif
 
-/* The function vez_once has the name of its object's structure, as stat does. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-#endif
 #include "vez.h"
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 namespace vez {
 

@@ -19,7 +19,8 @@
  * to be run.
  *
  * Inside its own action the barrier answers: wait and reset EDEADLK, destroy EBUSY, waiters parties - 1 (and who
- * came for the next round). The action must return: it must not end its thread or jump out.
+ * came for the next round). The action must return: no longjmp; an exception that leaves it, and pthread_exit
+ * in it, end the program.
  *
  * Ordering: everything before a wait happens before the action of its round; that, and everything before every wait of
  * the round, before everything after any wait of the round that returned 0. What comes before the cause that breaks the

@@ -25,9 +25,10 @@
  * in order: one that must wait holds back all that come later.
  *
  * Bodies, guards and triggers run on any thread that calls an operation of a related object, or that takes rules off.
- * They must be short, must not sleep, nor depend on thread-local state, nor leave by longjmp or pthread_exit. Bodies
- * and triggers may use other vez objects without waiting, fire tokens (whose hooks run at once, inside) and cancel
- * requests; requests that this ends complete when the objects have been left. To all of them every call below that uses
+ * They must be short, must not sleep, nor depend on thread-local state, nor leave by longjmp; an exception that
+ * leaves one, and pthread_exit in one, end the program. Bodies and triggers may use other vez objects without waiting,
+ * fire tokens (whose hooks run at once, inside) and cancel requests; requests that this ends complete when the objects
+ * have been left. To all of them every call below that uses
  * an object is EDEADLK: what else is to be done to related objects, they do to their states directly. A guard changes
  * nothing, is called often, and looks at nothing but the states of related objects and what its arguments say once and
  * for all.

@@ -11,8 +11,8 @@
  * some function has, and no two functions run at the same time.
  *
  * The function runs outside the monitor and may do anything, other once objects included (if two functions need each
- * other's object, they wait for each other for ever). It must return: if its thread exits or jumps out of it, the
- * others wait for ever.
+ * other's object, they wait for each other for ever). It must return: if it jumps out, the others wait for
+ * ever; an exception that leaves it, and pthread_exit in it, end the program.
  *
  * Ordering: everything in the function that returned 0 happens before every return of 0; everything in one that failed
  * happens before the next one's start.
@@ -20,7 +20,7 @@
  * call it again and nobody is queued; the call whose function returned 0 no longer touches it.
  * Signal handlers: no. fork: in the child, a once that another thread was running, or waited for, is to be initialized
  * anew; one that the forking thread itself is running goes on. Not a pthread cancellation point, but the function may
- * contain some: do not be cancelled in it.
+ * contain some: to be cancelled in it ends the program, too.
  * Sources: pthread_once, made to report failure; execution delegation: C. Martins (2009).
  */
 #ifndef VEZ_ONCE_H
@@ -31,7 +31,8 @@
 
 VEZ_BEGIN_DECLS_
 
-typedef struct vez_once {
+/* Without a tag: in C++ the function of that name would hide its constructor. */
+typedef struct {
 	struct vez__core core_;
 	vez_request_t *queue_;
 	uint64_t runner_;

@@ -22,7 +22,8 @@
  * that keeps deadlines), with no vez lock held, when the threads that the same call let go have been woken. It may call
  * anything, on the same object too, and counts as a call that has returned: it may destroy the object. Functions do not
  * nest: what one of them completes is called when it has returned, by the same thread. So one that waits for what its
- * own thread has yet to call waits for ever. A function must return: no longjmp, no pthread_exit.
+ * own thread has yet to call waits for ever. A function must return: no longjmp; an exception that leaves it, and
+ * pthread_exit in it, end the program.
  *
  * Deadlines are kept by one thread of the library, made when the first is set, all signals blocked, idle when nothing
  * is due, stopped at exit; a function that blocks delays it.

@@ -33,6 +33,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "../futex/foreign.h"
 #include "../futex/fork.h"
 #include "../futex/self.h"
 #include "../futex/sys.h"
@@ -153,7 +154,7 @@ static void run_hook(struct vez__stay *in, vez_cancel_t *c, vez_cancel_hook_t *h
 	h->token_ = NULL;
 	running = &run;
 	leave_kin(in);
-	run.fn(run.arg);
+	VEZ__FOREIGN(run.fn(run.arg));
 	enter_kin(in);
 	end_run(in, &run, c);
 }

@@ -4,13 +4,13 @@
  *
  * State
  *  starting  a short lock: one thread at a time makes it. Unlike others it is held during a system call, once
- *  exists    whether there is one; written inside starting
+ *  exists    whether there is one that works; set inside starting, cleared at exit
  *  state     0; WORKING: the thread is at work and may be inside a user's function; STOPPING: the process exits
  * What it has to do lies in alarm.c, cancel.c and signals.c. These call vez__clock_start, and are called by it: whoever
  *  leaves something to the thread makes sure that there is one.
  * Ordering: state (acq_rel): what the thread did comes before the exit that finds it idle.
- * Lifetime: the thread is made at first need, ends at exit, unless it is inside a user's function then, and is not in
- *  the child of a fork.
+ * Lifetime: the thread is made at first need, ends at exit, unless it is inside a user's function then; none is made
+ *  after that. It is not in the child of a fork.
  */
 #include "clock.h"
 
@@ -74,7 +74,9 @@ int vez__clock_start(void)
 	if (VEZ__LIKELY(vez__load(&exists, acquire)))
 		return 0;
 	vez__lock_enter(&starting);
-	if (!vez__load(&exists, relaxed)) {
+	if (vez__load(&state, acquire) & STOPPING) {
+		rc = EAGAIN;
+	} else if (!vez__load(&exists, relaxed)) {
 		rc = vez__sys_thread(&thread, run);
 		vez__store(&exists, rc == 0, release);
 	}
@@ -87,15 +89,23 @@ bool vez__clock_exists(void)
 	return vez__load(&exists, acquire);
 }
 
-/* A thread that is inside a user's function may stay there for ever, or be the one that exits. */
+/* A thread that is inside a user's function may stay there for ever, or be the one that exits. Destructors of a program
+ * that libvez.a is linked into may run later: no thread is made for them, which nobody would stop. */
 __attribute__((destructor)) static void stop(void)
 {
-	if (!vez__load(&exists, acquire))
-		return;
 	uint32_t before = vez__fetch_or(&state, STOPPING, acq_rel);
+	if (!vez__exchange(&exists, 0, acq_rel))
+		return;
 	vez__alarm_ring();
 	if (!(before & WORKING))
 		vez__sys_join(thread);
+}
+
+/* The thread, and what runs when a thread ends or a signal comes, are in this object. libvez.so is linked so that it is
+ * never unloaded; a plugin that libvez.a is linked into is not. */
+__attribute__((constructor)) static void stay(void)
+{
+	vez__sys_stay_loaded(&exists);
 }
 
 /* There is no thread. */

@@ -41,6 +41,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../futex/foreign.h"
 #include "../futex/fork.h"
 #include "../futex/futex.h"
 #include "../futex/self.h"
@@ -238,7 +239,7 @@ static void call(vez_request_t *r)
 	begin_run(&run, r);
 	vez__let_go();
 	if (done)
-		done(r, result, arg);
+		VEZ__FOREIGN(done(r, result, arg));
 	vez__hold();
 	end_run(&run);
 	vez__let_go();

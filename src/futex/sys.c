@@ -2,8 +2,10 @@
 /* The system calls. errno is left as it was: vez reports by return value only. */
 #include "sys.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stddef.h>
@@ -151,11 +153,36 @@ void vez__sys_nap(int64_t until)
 	errno = saved;
 }
 
+void vez__sys_say(const char *line)
+{
+	int saved = errno;
+	syscall(SYS_write, STDERR_FILENO, line, strlen(line));
+	errno = saved;
+}
+
 void vez__sys_die(const char *line)
 {
-	if (syscall(SYS_write, STDERR_FILENO, line, strlen(line)) < 0)
-		abort();
+	vez__sys_say(line);
 	abort();
+}
+
+/* Weak: in a program that is linked statically as a whole nothing is unloaded, and these are not there. Nor may dlopen be
+ * named in one, without a warning from the linker. */
+extern __typeof__(dladdr1) dladdr1 __attribute__((weak));
+extern __typeof__(dlsym) dlsym __attribute__((weak));
+
+void vez__sys_stay_loaded(const void *address)
+{
+	Dl_info info;
+	struct link_map *object = NULL;
+	void *(*open)(const char *, int);
+	if (!dladdr1 || !dlsym || !dladdr1(address, &info, (void **)&object, RTLD_DL_LINKMAP))
+		return;
+	if (!object || object->l_name[0] == '\0') /* the program itself */
+		return;
+	*(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
+	if (open)
+		open(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 void vez__sys_yield(void)

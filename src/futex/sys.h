@@ -50,8 +50,12 @@ void vez__sys_unhandle(int signo, void (*handler)(int), const struct sigaction *
 /* Sleeps until this moment, or less. */
 void vez__sys_nap(int64_t until);
 
-/* Ends the process with SIGABRT, after this line on standard error. */
+/* Writes this line to standard error; ends the process with SIGABRT besides. */
+void vez__sys_say(const char *line);
 _Noreturn void vez__sys_die(const char *line);
+
+/* Has the object in which this lies never be unloaded. */
+void vez__sys_stay_loaded(const void *address);
 
 /* Lets another thread run. */
 void vez__sys_yield(void);

@@ -38,6 +38,7 @@
 #include <string.h>
 
 #include "../engine/filing.h"
+#include "../futex/foreign.h"
 #include "../futex/self.h"
 
 #define ACTING UINT64_C(4)
@@ -172,8 +173,9 @@ static void end_round(struct vez__stay *in, int rc)
 static int act(vez_barrier_t *b)
 {
 	struct vez__stay in;
+	int rc;
 	vez__store(&b->actor_, vez__self(), relaxed);
-	int rc = b->action_(b->arg_);
+	VEZ__FOREIGN(rc = b->action_(b->arg_));
 	vez__store(&b->actor_, 0, relaxed);
 	vez__enter(&in, &b->core_);
 	end_round(&in, rc);

@@ -33,6 +33,7 @@
  */
 #include "call.h"
 
+#include "../futex/foreign.h"
 #include "../futex/self.h"
 #include "../futex/spin.h"
 #include "vez/call.h"
@@ -63,15 +64,22 @@ static void set_call(vez_request_t *r, guard_fn *guard, body_fn *body, void *arg
 	r->value_ = (uintptr_t)arg;
 }
 
+static inline bool is_open(guard_fn *guard, void *arg)
+{
+	bool open = true;
+	if (guard)
+		VEZ__FOREIGN(open = guard(arg));
+	return open;
+}
+
 static bool may_run(const vez_request_t *r)
 {
-	guard_fn *guard = (guard_fn *)(uintptr_t)(intptr_t)r->key_;
-	return !guard || guard((void *)(uintptr_t)r->value_);
+	return is_open((guard_fn *)(uintptr_t)(intptr_t)r->key_, (void *)(uintptr_t)r->value_);
 }
 
 static void run(const vez_request_t *r)
 {
-	((body_fn *)(uintptr_t)r->with_.ptr_)((void *)(uintptr_t)r->value_);
+	VEZ__FOREIGN(((body_fn *)(uintptr_t)r->with_.ptr_)((void *)(uintptr_t)r->value_));
 }
 
 /* ---- inside ---- */
@@ -272,9 +280,9 @@ static inline bool run_alone(vez_monitor_t *m, uint64_t me, guard_fn *guard, bod
 	if (m->core_.length_ > 0)
 		return false;
 	vez__store(&m->owner_, me, relaxed);
-	bool runs = !guard || guard(arg);
+	bool runs = is_open(guard, arg);
 	if (runs)
-		body(arg);
+		VEZ__FOREIGN(body(arg));
 	vez__store(&m->owner_, 0, relaxed);
 	if (runs)
 		leave_fast(m);

@@ -57,6 +57,7 @@
 #include <urcu/list.h>
 
 #include "../engine/filing.h"
+#include "../futex/foreign.h"
 #include "../futex/fork.h"
 
 typedef struct vez__rule rule_t;
@@ -146,20 +147,27 @@ static bool is_for(const rule_t *rule, const vez_operation_t *op)
 	return !rule->operation_ || rule->operation_ == op;
 }
 
+static bool allows(const rule_t *constraint, void *arg)
+{
+	bool allowed;
+	VEZ__FOREIGN(allowed = constraint->is_.guard_(constraint->arg_, arg));
+	return allowed;
+}
+
 static bool may_run(const vez_object_t *o, const vez_operation_t *op, void *arg)
 {
 	for (const rule_t *c = o->constraints_; c; c = c->next_)
-		if (is_for(c, op) && !c->is_.guard_(c->arg_, arg))
+		if (is_for(c, op) && !allows(c, arg))
 			return false;
 	return true;
 }
 
 static void run(const vez_object_t *o, const vez_operation_t *op, void *arg)
 {
-	op->body(o->self_, arg);
+	VEZ__FOREIGN(op->body(o->self_, arg));
 	for (const rule_t *t = o->triggers_; t; t = t->next_)
 		if (is_for(t, op))
-			t->is_.fn_(t->arg_, arg);
+			VEZ__FOREIGN(t->is_.fn_(t->arg_, arg));
 }
 
 static void set_call(vez_request_t *r, const vez_operation_t *op, void *arg)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "../engine/clock.h"
+#include "../futex/foreign.h"
 #include "call.h"
 
 static void gave_up(struct vez__stay *in, vez_request_t *r)
@@ -23,7 +24,7 @@ static void gave_up(struct vez__stay *in, vez_request_t *r)
 	if (!m->gave_up_)
 		return;
 	vez__monitor_own(m, true);
-	m->gave_up_(m, (vez_room_t *)r->queue_, r);
+	VEZ__FOREIGN(m->gave_up_(m, (vez_room_t *)r->queue_, r));
 	vez__monitor_own(m, false);
 }
 

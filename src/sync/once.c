@@ -29,6 +29,7 @@
 #include "vez/once.h"
 
 #include "../engine/filing.h"
+#include "../futex/foreign.h"
 #include "../futex/self.h"
 
 #define RUNNING UINT64_C(0x04)
@@ -87,7 +88,8 @@ static VEZ__COLD int once_slow(vez_once_t *o, int (*fn)(void *), void *arg)
 	if (vez__wait(&o->core_, &once_rules, &(vez_request_t){ .value_ = vez__self() }, VEZ_FOREVER) == 0)
 		return 0;
 	bool noted = vez__inspecting() && vez__inspect_owns(o);
-	int rc = fn(arg);
+	int rc;
+	VEZ__FOREIGN(rc = fn(arg));
 	if (noted)
 		vez__inspect_disowns(o);
 	finish(o, rc == 0);

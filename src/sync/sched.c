@@ -46,6 +46,7 @@
 #include <string.h>
 
 #include "../engine/filing.h"
+#include "../futex/foreign.h"
 #include "../futex/self.h"
 #include "../futex/sys.h"
 
@@ -79,13 +80,20 @@ static bool in_gap(const vez_sched_t *s, uint64_t seen)
 	return end == VEZ_FOREVER || vez__sys_now() < end;
 }
 
+static bool comes_before(const vez_sched_t *s, const vez_request_t *a, const vez_request_t *b)
+{
+	bool before;
+	VEZ__FOREIGN(before = s->before_(a->with_.ptr_, b->with_.ptr_));
+	return before;
+}
+
 static vez_request_t *best(const vez_sched_t *s)
 {
 	vez_request_t *found = s->queue_;
 	if (!found || !s->before_)
 		return found;
 	for (vez_request_t *r = found; (r = vez__queue_next(s->queue_, r));)
-		if (s->before_(r->with_.ptr_, found->with_.ptr_))
+		if (comes_before(s, r, found))
 			found = r;
 	return found;
 }
