@@ -49,13 +49,6 @@ static void set_alarm(vez_request_t *r)
 		vez__alarm_set(r);
 }
 
-/* A member that is filed all the same: vez__member_filed ends it. */
-static void note_late(vez_request_t *r)
-{
-	r->state_ |= VEZ__LATE;
-	vez__timer_to(&r->timer_, VEZ_FOREVER);
-}
-
 /* Those without a token and with a thread sleep on the shared word of their queue, if there is one left. */
 static void share(struct vez__core *c, vez_request_t *r)
 {
@@ -96,10 +89,11 @@ bool vez__prepare(struct vez__core *c, const struct vez__rules *rules, vez_reque
 		share(c, r);
 	if (vez__is_async(r)) {
 		make_async(c, r, token);
-		if (vez__is_member(r) && vez__is_late(r))
-			note_late(r);
-		else
-			set_alarm(r);
+		if (vez__is_member(r) && vez__is_late(r)) { /* filed all the same: vez__member_filed ends it */
+			r->state_ |= VEZ__LATE;
+			vez__timer_to(&r->timer_, VEZ_FOREVER);
+		}
+		set_alarm(r);
 	}
 	return true;
 }
@@ -117,11 +111,10 @@ void vez__gather(struct vez__stay *in, vez_request_t *r)
 	bool live = enlist(r);
 	if (!live)
 		r->cancel_ = NULL;
-	if (vez__is_async(r)) {
-		if (live)
-			set_alarm(r);
-		else
+	if (vez__is_async(r)) { /* a thread's timer is its own */
+		if (!live)
 			vez__timer_to(&r->timer_, VEZ_FOREVER);
+		set_alarm(r);
 	}
 	r->state_ &= ~VEZ__ARRIVING;
 	vez__append(in->core, r);
@@ -165,6 +158,15 @@ static void give_up(struct vez__stay *in, vez_request_t *r, int cause)
 		rules->gave_up(in, r);
 }
 
+/* A thread that was entering because of r is here, and takes its result. */
+static void came_for(struct vez__stay *in, vez_request_t *r)
+{
+	if (!(r->state_ & VEZ__EXPECTED))
+		return;
+	r->state_ &= ~VEZ__EXPECTED;
+	vez__came(in);
+}
+
 /* Whether the thread that fired is still to enter because of r, which is settled. */
 static bool fire_is_to_come(const vez_request_t *r)
 {
@@ -181,7 +183,7 @@ bool vez__end_inside(struct vez__stay *in, vez_request_t *r, int cause)
 	}
 	bool last = !fire_is_to_come(r);
 	if (last) {
-		vez__came_for(in, r);
+		came_for(in, r);
 		vez__complete_pending(in, r);
 	} else {
 		vez__word_entered(&r->word_);
@@ -223,7 +225,7 @@ void vez__end_fired(vez_request_t *r)
 		if (vez__load(&r->word_, relaxed) & VEZ__ENTERING) {
 			vez__expect_for(&in, r);
 		} else {
-			vez__came_for(&in, r);
+			came_for(&in, r);
 			vez__complete_pending(&in, r);
 		}
 	}
@@ -270,7 +272,7 @@ static bool take_result(struct vez__stay *in, vez_request_t *r, bool expired)
 	}
 	bool takes = vez__is_settled(r) && !fire_is_to_come(r);
 	if (takes) {
-		vez__came_for(in, r);
+		came_for(in, r);
 		vez__leave_shared(in->core, r);
 	} else {
 		if (vez__is_settled(r))
@@ -316,24 +318,17 @@ static bool sleep_until_called(vez_request_t *r, struct vez__shared *shared, vez
 	}
 }
 
-/* The same where inspection finds it. */
-static inline bool sleep_shown(const struct vez__shown *shown, vez_request_t *r, struct vez__shared *shared,
-			       vez_deadline_t *deadline, bool *expired)
-{
-	vez__inspect_show(shown);
-	bool called = sleep_until_called(r, shared, deadline, expired);
-	vez__inspect_hide(shown);
-	return called;
-}
-
 int vez__await(vez_request_t *r, vez_deadline_t deadline)
 {
 	struct vez__shared *shared = r->how_ & VEZ__SHARES ? r->arg_ : NULL;
 	struct vez__shown shown;
-	bool expired;
+	bool called, expired;
 	vez__inspect_begin(&shown, r, deadline);
-	while (sleep_shown(&shown, r, shared, &deadline, &expired) && !enter_for_own(r, expired)) {
-	}
+	do {
+		vez__inspect_show(&shown);
+		called = sleep_until_called(r, shared, &deadline, &expired);
+		vez__inspect_hide(&shown);
+	} while (called && !enter_for_own(r, expired));
 	if (r->cancel_) {
 		vez__hold();
 		vez__token_delist(r);

@@ -11,7 +11,8 @@
 #include "alarm.h"
 #include "clock.h"
 
-int vez__take_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
+/* Serves, and takes what r wants; EBUSY: r must wait. */
+static int take_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
 {
 	int rc = EAGAIN;
 	while (rc == EAGAIN) {
@@ -48,13 +49,14 @@ int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_
 	return VEZ__UNLIKELY(vez__is_member(r)) ? vez__member_filed(in, r) : EINPROGRESS;
 }
 
-int vez__file(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
+/* Enters, serves, and takes what r wants; or queues it, if it waits. 0; EINPROGRESS: it is queued; or an error. */
+static int file(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r, bool waits)
 {
 	struct vez__stay in;
 	r->rules_ = rules;
 	vez__enter(&in, c);
-	int rc = vez__take_inside(&in, rules, r);
-	if (rc == EBUSY)
+	int rc = take_inside(&in, rules, r);
+	if (rc == EBUSY && waits)
 		rc = vez__queue_inside(&in, rules, r);
 	vez__leave(&in, rules);
 	return rc;
@@ -62,12 +64,7 @@ int vez__file(struct vez__core *c, const struct vez__rules *rules, vez_request_t
 
 int vez__attempt_inside(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
 {
-	struct vez__stay in;
-	r->rules_ = rules;
-	vez__enter(&in, c);
-	int rc = vez__take_inside(&in, rules, r);
-	vez__leave(&in, rules);
-	return rc;
+	return file(c, rules, r, false);
 }
 
 int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_request_t *like, vez_deadline_t deadline)
@@ -79,7 +76,7 @@ int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_req
 	r.rules_ = rules;
 	if (vez__deadline_passed(deadline))
 		return vez__no_time_left(rules->attempt(c, &r));
-	int rc = vez__file(c, rules, &r);
+	int rc = file(c, rules, &r, true);
 	return rc == EINPROGRESS ? vez__await(&r, deadline) : rc;
 }
 
@@ -139,6 +136,6 @@ int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_req
 	int rc = vez__async_begin(r);
 	r->rules_ = rules;
 	if (rc == 0 && (vez__must_queue(r) || !rules->fast || !rules->fast(c, r)))
-		rc = vez__async_waits(r) ? vez__file(c, rules, r) : vez__no_time_left(rules->attempt(c, r));
+		rc = vez__async_waits(r) ? file(c, rules, r, true) : vez__no_time_left(rules->attempt(c, r));
 	return vez__async_end(r, rc);
 }

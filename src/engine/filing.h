@@ -14,11 +14,8 @@
 
 #include "await.h"
 
-/* Enters, serves, and takes what r wants; or queues it. 0; EINPROGRESS: it is queued; or an error. */
-int vez__file(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r);
-
-/* Inside: the first half, and the second, which the first one's EBUSY asks for. */
-int vez__take_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r);
+/* Inside, where r must wait: marks the word, and queues r. EINPROGRESS; ECANCELED: its token is fired; or what a member of
+ * a wait-for-any has got already. */
 int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r);
 
 /* Enters, serves, takes what r wants if it can be had, and leaves. */

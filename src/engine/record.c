@@ -464,20 +464,18 @@ static VEZ__COLD void clear_others(const void *object)
 	vez__records_exit();
 }
 
-void vez__inspect_disowns(const void *object)
+bool vez__inspect_leaves(const void *object)
 {
 	uintptr_t *word = vez__record_word(mine.record, (uintptr_t)object);
 	if (word)
 		vez__store(word, 0, release);
-	else
-		clear_others(object);
+	return word;
 }
 
-void vez__inspect_leaves(const void *object)
+void vez__inspect_disowns(const void *object)
 {
-	uintptr_t *word = vez__record_word(mine.record, (uintptr_t)object);
-	if (word)
-		vez__store(word, 0, release);
+	if (!vez__inspect_leaves(object))
+		clear_others(object);
 }
 
 /* ---- names ---- */

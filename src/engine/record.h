@@ -146,8 +146,8 @@ static inline void vez__inspect_followed(const vez_request_t *r)
 bool vez__inspect_owns(const void *object);
 void vez__inspect_disowns(const void *object);
 
-/* The calling thread, which may be known as the owner, is about to give the object up. */
-void vez__inspect_leaves(const void *object);
+/* The calling thread, which may be known as the owner, is about to give the object up. Whether it was. */
+bool vez__inspect_leaves(const void *object);
 
 static inline void vez__inspect_left(const void *object)
 {

@@ -95,12 +95,6 @@ void vez_completions_init(vez_completions_t *l, int efd)
 	l->efd_ = efd;
 }
 
-/* Inside, which is left: waits until something may have changed. */
-static int wait_for_change(vez_completions_t *l, struct vez__stay *in, vez_deadline_t deadline, vez_cancel_t *cancel)
-{
-	return vez__wait_holding(in, &list_rules, NULL, l, deadline, cancel);
-}
-
 static void enter(vez_completions_t *l, struct vez__stay *in)
 {
 	vez__hold();
@@ -120,7 +114,7 @@ vez_request_t *vez_completions_next(vez_completions_t *l)
 		return NULL;
 	enter(l, &in);
 	while (VEZ__UNLIKELY(l->ticking_)) {
-		wait_for_change(l, &in, VEZ_FOREVER, NULL);
+		vez__wait_holding(&in, &list_rules, NULL, l, VEZ_FOREVER, NULL);
 		enter(l, &in);
 	}
 	vez_request_t *r = l->first_;
@@ -140,7 +134,7 @@ int vez_completions_wait(vez_completions_t *l, vez_deadline_t deadline, vez_canc
 		if (l->first_)
 			leave(&in);
 		else
-			rc = wait_for_change(l, &in, deadline, cancel);
+			rc = vez__wait_holding(&in, &list_rules, NULL, l, deadline, cancel);
 	}
 	return rc;
 }

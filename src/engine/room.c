@@ -7,11 +7,6 @@
 #include "../futex/atomic.h"
 #include "ring.h"
 
-void vez__queue_append(vez_request_t **queue, vez_request_t *r)
-{
-	vez__ring_append(queue, r);
-}
-
 /* The last one with this key or a smaller one; NULL: all have greater ones. */
 static vez_request_t *last_not_after(vez_request_t *first, int64_t key)
 {
@@ -31,11 +26,6 @@ void vez__queue_insert(vez_request_t **queue, vez_request_t *r)
 	}
 	vez__ring_append(queue, r);
 	*queue = r;
-}
-
-void vez__queue_remove(vez_request_t **queue, vez_request_t *r)
-{
-	vez__ring_remove(queue, r);
 }
 
 /* ---- rooms of users' monitors ---- */

@@ -35,6 +35,7 @@
 #include <errno.h>
 
 #include "../futex/probe.h"
+#include "ring.h"
 
 void vez__enter_for(struct vez__stay *in, const vez_request_t *r)
 {
@@ -78,7 +79,7 @@ void vez__insert(struct vez__core *c, vez_request_t *r)
 
 void vez__append(struct vez__core *c, vez_request_t *r)
 {
-	vez__queue_append(r->queue_, r);
+	vez__ring_append(r->queue_, r);
 	queued(c, r);
 }
 
@@ -93,7 +94,7 @@ static void part_from_newcomers(struct vez__core *c, const vez_request_t *r)
 static void leave_queue(vez_request_t *r)
 {
 	struct vez__core *c = vez__core_of(r);
-	vez__queue_remove(r->queue_, r);
+	vez__ring_remove(r->queue_, r);
 	r->state_ &= ~(VEZ__QUEUED | VEZ__KEPT);
 	count(c, r, UINT32_MAX);
 }
@@ -246,14 +247,6 @@ void vez__expect_for(struct vez__stay *in, vez_request_t *r)
 		return;
 	r->state_ |= VEZ__EXPECTED;
 	vez__expect(in);
-}
-
-void vez__came_for(struct vez__stay *in, vez_request_t *r)
-{
-	if (!(r->state_ & VEZ__EXPECTED))
-		return;
-	r->state_ &= ~VEZ__EXPECTED;
-	vez__came(in);
 }
 
 bool vez__settle(struct vez__stay *in, vez_request_t *r, int result)

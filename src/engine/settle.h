@@ -109,9 +109,6 @@ uint32_t vez__note_settled(vez_request_t *r);
 void vez__complete_pending(struct vez__stay *in, vez_request_t *r);
 void vez__expect_for(struct vez__stay *in, vez_request_t *r);
 
-/* A thread that was entering because of r is here, and takes its result. */
-void vez__came_for(struct vez__stay *in, vez_request_t *r);
-
 /* Inside: the thread of r, which has left its queue, sleeps on no shared word any more. */
 void vez__leave_shared(struct vez__core *c, const vez_request_t *r);
 

@@ -5,8 +5,7 @@
  * State
  *  core_.word_
  *	bits 0-1    the lock             futex/lock.h
- *	bit 2       WAITING              somebody is queued. Set inside before the first is queued; cleared inside, in
- *	                                 the exchange that lets the last one in or just before the last one is taken out
+ *	bit 2       WAITING              somebody is queued. Inside; also the exchange that lets the last one in clears it
  *	bits 3-34   group                the running group, if count > 0; else what it was last. Anybody that
  *	                                 enters first
  *	bits 35-63  count                how many members have entered, or were let in. Anybody

@@ -53,14 +53,11 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 
 static const struct vez__rules once_rules = { .type = VEZ__ONCE, .queue = offsetof(vez_once_t, queue_), .take = take };
 
-/* Inside: nobody has the turn any more; the word says so, and says mark. */
+/* Inside: nobody has the turn any more; the word, which said RUNNING, says mark instead. */
 static void end_turns(struct vez__stay *in, uint64_t mark)
 {
 	vez__store(&((vez_once_t *)in->core)->runner_, 0, relaxed);
-	uint64_t seen;
-	do
-		seen = vez__word_of(in);
-	while (!vez__change(in, seen, (seen & ~RUNNING) | mark));
+	vez__fetch_add(&in->core->word_, mark - RUNNING, acq_rel);
 }
 
 /* Ends the caller's turn. */

@@ -5,8 +5,7 @@
  * State
  *  core_.word_
  *	bits 0-1    the lock             futex/lock.h
- *	bit 2       WAITING              somebody is queued. Set inside before the first is queued; cleared inside, in
- *	                                 the exchange that lets the last one in or just before the last one is taken out
+ *	bit 2       WAITING              somebody is queued. Inside; also the exchange that lets the last one in clears it
  *	bit 3       GAP                  gap_ > 0. Inside
  *	bit 4       LEFT                 somebody has left: left_at_ counts. Set by that thread, never cleared
  *	bit 32      TAKEN                somebody has entered, or was let in. Anybody sets it; the owner clears it
