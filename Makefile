@@ -69,6 +69,10 @@ HEADERS := include/vez.h include/vez.hpp $(wildcard include/vez/*.h)
 LIB := $(B)/lib/libvez.so $(B)/lib/libvez.a $(B)/vez.pc $(B)/vezConfig.cmake $(B)/vezConfigVersion.cmake
 # Never with a sanitizer: the programs that they look into have not asked for one.
 TOOLS := $(if $(SAN),,$(B)/bin/vez-wakes $(B)/lib/vez/libvez-wakes.so)
+# Where it has been tried.
+EXPLORER := $(if $(SAN),,$(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),$(B)/lib/libvez-explore.a \
+	$(B)/bin/vez-explore))
+TOOLS += $(EXPLORER)
 
 .PHONY: always all help lib tools man check check-programs stress explore explore-mutants perf perf-programs perf-plots \
 	perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
@@ -144,6 +148,16 @@ $(B)/obj/wakes/where.h: Makefile always
 $(B)/obj/src/wakes/launch.o: CPPFLAGS += -I$(B)/obj/wakes
 $(B)/obj/src/wakes/launch.o: $(B)/obj/wakes/where.h
 
+# ---- vez-explore: the schedule explorer for others; its library is made in tests/explore/explore.mk ----
+
+$(B)/bin/vez-explore: src/vez-explore.in Makefile always
+	@mkdir -p $(@D)
+	@sed -e "s|@LIBDIR_FROM_BIN@|$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)')|" \
+		-e "s|@INCLUDEDIR_FROM_BIN@|$$(realpath -m --relative-to='$(BINDIR)' '$(INCLUDEDIR)')|" \
+		-e 's|@VERSION@|$(VERSION)|' $< >$@.new
+	@chmod +x $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
 # ---- install: one list, of source and destination, drives both ways ----
 
 INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
@@ -152,6 +166,8 @@ INSTALLED := $(foreach h,$(HEADERS),$(h):$(INCLUDEDIR)/$(h:include/%=%)) \
 	$(B)/vez.pc:$(LIBDIR)/pkgconfig/vez.pc \
 	$(B)/vezConfig.cmake:$(LIBDIR)/cmake/vez/vezConfig.cmake \
 	$(B)/vezConfigVersion.cmake:$(LIBDIR)/cmake/vez/vezConfigVersion.cmake
+INSTALLED += $(if $(EXPLORER),include/vez-explore.h:$(INCLUDEDIR)/vez-explore.h \
+	$(B)/lib/libvez-explore.a:$(LIBDIR)/libvez-explore.a)
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
 # The manual, made from the headers: a page for each of them and for each function; and the tool's.
@@ -160,14 +176,15 @@ man_file = man$(patsubst .%,%,$(suffix $(1)))/$(1)
 INSTALLED += $(foreach p,$(MAN),$(B)/man/$(call man_file,$(p)):$(MANDIR)/$(call man_file,$(p)))
 
 man: $(B)/man/.made
-$(B)/man/.made: scripts/man README.md src/wakes/launch.c $(HEADERS)
+$(B)/man/.made: scripts/man README.md src/wakes/launch.c src/vez-explore.1.in $(HEADERS)
 	@mkdir -p $(@D)
 	$(call say,MAN)scripts/man $(B)/man
 	@touch $@
 
 # What can be run: the tool, and the scripts for tracers (bpftrace -p PID /usr/local/share/vez/wait-times.bt).
 INSTALLED_PROGRAMS := $(foreach s,$(wildcard scripts/*.bt),$(s):$(DATADIR)/$(notdir $(s))) \
-	$(if $(TOOLS),$(B)/bin/vez-wakes:$(BINDIR)/vez-wakes $(B)/lib/vez/libvez-wakes.so:$(LIBDIR)/vez/libvez-wakes.so)
+	$(if $(TOOLS),$(B)/bin/vez-wakes:$(BINDIR)/vez-wakes $(B)/lib/vez/libvez-wakes.so:$(LIBDIR)/vez/libvez-wakes.so) \
+	$(if $(EXPLORER),$(B)/bin/vez-explore:$(BINDIR)/vez-explore)
 INSTALLED_FOLDERS := $(INCLUDEDIR)/vez $(LIBDIR)/vez $(LIBDIR)/cmake/vez $(DATADIR)
 
 # install -m MODE SOURCE DESTINATION for "source:destination"
@@ -190,6 +207,7 @@ uninstall:
 #                          replaces (tests/lib/inject.c)
 #   tests/classics/NAME.c  a complete program on the public interface, linked with the shared library; exit status 0
 #   examples/NAME.c        the same, for readers to copy from; uv.c is skipped where libuv is not
+#   examples/explore/*.c   scenarios for vez-explore (tests/vez-explore.sh)
 #   tests/stress/*.c       one program without Criterion
 #   tests/explore/*.c      one program: the library under the schedule explorer
 #   tests/NAME.sh          a script; exit status 0

@@ -3,14 +3,14 @@
 # vez-wakes counts exactly, in programs whose counts are known: by site, whatever the process ends by, in children,
 # libraries that are opened later, C11 and C++; and does not disturb the program.
 #
-# Seen to fail: an unlock, or a signal, that does not forget the last wake; no limit of time; a timeout that counts as a
-# wake; a table that fork leaves to the child; a second image of one process that finds its file taken; cnd_wait, or
+# Seen to fail: an unlock, or a signal, that does not forget the last wake; no limit of time; a timeout that counts as
+# a wake; a table that fork leaves to the child; a second image of one process that finds its file taken; cnd_wait, or
 # clockwait, not counted; a call before the environment is there that settles that nothing is counted; conditions
 # without a version; errno not kept; a file that is too long for the process; a waker that is never set anew; waiters
-# that are not counted, or not after a timeout; an address beside the call; the innermost of inlined lines; no C++ names;
-# callers that are left out, or not told apart; another's function passed over; a folder left behind, also by a signal;
-# a signal that is not ignored any more; quotes in JSON; an option that README or --help has alone; a static program
-# without a word.
+# that are not counted, or not after a timeout; an address beside the call; the innermost of inlined lines; no C++
+# names; callers that are left out, or not told apart; another's function passed over; a folder left behind, also by a
+# signal; a signal that is not ignored any more; quotes in JSON; an option that README or --help has alone; an example
+# that waits on a condition; a static program without a word.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -279,6 +279,23 @@ if command -v python3 >/dev/null 2>&1; then
 	count "$tmp/cxx" 'a "quoted" \ word'
 	python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$tmp/json" || fail "the JSON cannot be read"
 fi
+
+# ---- the examples of vez: nobody waits on a condition, and so nobody wakes in vain ----
+
+# In libuv's pool, which is not vez's, threads do.
+examples=0
+for example in "$build"/examples/*; do
+	if [ ! -x "$example" ] || [ ! -f "$example" ] || [ "$(basename "$example")" = uv ]; then
+		continue
+	fi
+	count "$example"
+	equal "exit status" 0 "$status"
+	equal "in vain" 0 "$(sum in_vain)"
+	equal waits 0 "$(sum waits)"
+	examples=$((examples + 1))
+done
+what=examples
+[ "$examples" = "$(find examples -maxdepth 1 -name '*.c' ! -name uv.c | wc -l)" ] || fail "$examples examples are built"
 
 # ---- the options of README, of --help, and those that there are, are the same ----
 

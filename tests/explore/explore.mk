@@ -7,7 +7,7 @@ EXPLORE_SHORT := --quick --jobs=$(shell nproc)
 # The compiler reports every plain access as it does for ThreadSanitizer, to functions of the engine. Addresses are
 # fixed so that a replay is the same in every run.
 X_FLAGS := -DVEZ_EXPLORE -Itests/explore -Isrc -I. -fno-pie -fsanitize=thread -U__SANITIZE_THREAD__ -Dmemset=x__memset \
-	-Dmemcpy=x__memcpy -fno-omit-frame-pointer $(if $(findstring clang,$(CC)),,-Wno-tsan)
+	-Dmemcpy=x__memcpy -fno-omit-frame-pointer -U_FORTIFY_SOURCE -fno-lto $(if $(findstring clang,$(CC)),,-Wno-tsan)
 X_SCENARIOS := $(filter-out tests/explore/threads.c,$(wildcard tests/explore/*.c))
 X_LIB := $(filter-out src/futex/sys.c src/engine/record.c src/inspect/%,$(SRC))
 X_ENGINE := $(wildcard tests/explore/engine/*.c)
@@ -27,6 +27,12 @@ $(B)/obj/explore/src/futex/%.o: src/futex/%.c
 	$(COMPILE) $(X_FLAGS) -c -o $@ $<
 	$(Q)objcopy --redefine-sym __tsan_func_entry=x__futex_func_entry \
 		--redefine-sym __tsan_func_exit=x__futex_func_exit $@
+
+# For others: everything but the scenarios.
+$(B)/lib/libvez-explore.a: $(X_LIB:%.c=$(B)/obj/explore/%.o) $(X_ENGINE:%.c=$(B)/obj/explore/%.o)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR)$(AR) rcs $@ $^
 
 $(EXPLORE): $(X_OBJ)
 	@mkdir -p $(@D)
