@@ -204,7 +204,7 @@ Test(word, ALL_who_comes_in_and_who_does_not)
 }
 
 /* Seen to fail: vez__word_ask_to_retry that does not tell that the thread sleeps. */
-Test(word, ALL_a_poke_reaches_a_sleeper)
+Test(word, ALL_a_request_to_retry_reaches_a_sleeper)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
 		uint32_t word = 0;

@@ -8,8 +8,8 @@
  *	vez:giveup  object, request, futex word, cause   it ends by itself: ETIMEDOUT, ECANCELED
  *	vez:wake    futex word, how many                 one thread that sleeps on the word is woken, or all (INT_MAX)
  *
- * The futex word is the one on which the request's thread sleeps: the request's own, or that of its cohort, which is
- * shared; 0 if no thread waits for it. All but wake are passed inside the object's monitor.
+ * The futex word is the one on which the request's thread sleeps: the request's own, or one that several
+ * requests share; 0 if no thread waits for it. All but wake are passed inside the object's monitor.
  */
 #ifndef VEZ__PROBE_H
 #define VEZ__PROBE_H

@@ -622,8 +622,8 @@ static void fire_then_release(void)
 X_SCENARIO(sem_fire_then_release, .setup = make_token_0, .thread = { acquire_ended, fire_then_release },
 	   .check = left_if_ended);
 
-/* The same where the thread was told to come and look: its permit was taken by who told it. */
-static void poke_fire_then_release(void)
+/* The same where the thread was asked to retry: its permit was taken by the thread that asked. */
+static void ask_fire_then_release(void)
 {
 	x_await(vez_sem_waiters(&s) == 1);
 	x_assert(vez_sem_release(&s, 1) == 0);
@@ -633,7 +633,7 @@ static void poke_fire_then_release(void)
 		x_assert(vez_sem_release(&s, 1) == 0);
 }
 
-static void acquire_poked(void)
+static void acquire_asked(void)
 {
 	rc[0] = vez_sem_acquire_until(&s, 1, VEZ_FOREVER, &token);
 	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
@@ -646,7 +646,7 @@ static void ended_if_taken(void)
 }
 
 X_SCENARIO(sem_fire_then_release_barging, .setup = make_token_barging_0,
-	   .thread = { acquire_poked, poke_fire_then_release }, .check = ended_if_taken);
+	   .thread = { acquire_asked, ask_fire_then_release }, .check = ended_if_taken);
 
 /* ---- a release in a signal handler, at any point of what it interrupts ---- */
 

@@ -8,8 +8,6 @@
 #include "thread.h"
 #include "variant.h"
 
-#define MS INT64_C(1000000)
-
 struct billed {
 	struct thread thread;
 	const struct billable *on;
@@ -46,7 +44,7 @@ static void wait_billed(void *arg)
 
 void burn(void)
 {
-	for (int64_t end = real_now() + 30 * MS; real_now() < end;)
+	for (int64_t end = real_now() + BURN_NS; real_now() < end;)
 		;
 }
 
@@ -65,6 +63,6 @@ void check_waits_cost_nothing(const struct billable *on, void *object)
 	for (int i = 0; i < WAITERS; i++) {
 		thread_join(&b[i].thread);
 		EXPECT_EQ(b[i].rc, 0);
-		EXPECT(b[i].bill < MS);
+		EXPECT(b[i].bill < NEXT_TO_NOTHING_NS);
 	}
 }

@@ -158,7 +158,7 @@ static void two_granted_destroy_test(const struct test *t)
 }
 
 /* The same where the first was told to look (barging). It is closed, and who closed it destroys. */
-static void poked_destroy_test(const struct test *t)
+static void asked_destroy_test(const struct test *t)
 {
 	struct crew heads = { 0 };
 	unsigned long rounds = rounds_of(t);
@@ -253,7 +253,7 @@ const struct test lifetime_tests[] = {
 	{ "destroy-after-cancel", departure_destroy_test, &fifo, 1, FIRED, 2 },
 	{ "destroy-after-cancel", departure_destroy_test, &user, 1, FIRED, 2 },
 	EACH("destroy-two-granted", two_granted_destroy_test, TIMED, 5),
-	{ "destroy-poked", poked_destroy_test, &barging, 1, 0, 5 },
+	{ "destroy-asked", asked_destroy_test, &barging, 1, 0, 5 },
 	EACH("token-queued", token_test, FIRED, 1),
 	EACH("token-refused", token_test, 0, 1),
 	{ 0 },

@@ -334,9 +334,9 @@ static void fire_decides_test(const struct test *t)
 	remark("%lu%% cancelled", cancelled * 100 / rounds);
 }
 
-/* The same where the thread was told to look (barging), and what it was told of is gone before the fire. Seen to
- * fail with a fire that leaves a poked request to its thread. */
-static void fire_poked_test(const struct test *t)
+/* The same where the thread was asked to retry (barging), and what it was asked for is gone before the fire. Seen to
+ * fail with a fire that leaves an asked request to its thread. */
+static void fire_asked_test(const struct test *t)
 {
 	struct crew waiters = { 0 };
 	unsigned long rounds = rounds_of(t), stolen = 0;
@@ -448,7 +448,7 @@ const struct test race_tests[] = {
 	{ "fire-decides", fire_decides_test, &fifo, 1, 0, 10 },
 	{ "fire-decides", fire_decides_test, &barging, 1, 0, 10 },
 	{ "fire-decides", fire_decides_test, &user, 1, 0, 10 },
-	{ "fire-poked", fire_poked_test, &barging, 1, 0, 10 },
+	{ "fire-asked", fire_asked_test, &barging, 1, 0, 10 },
 	{ "release-then-close", release_then_close_test, &fifo, 1, 0, 10 },
 	{ "release-then-close", release_then_close_test, &barging, 1, 0, 10 },
 	{ "release-then-close", release_then_close_test, &user, 1, 0, 10 },
