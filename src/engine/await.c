@@ -190,6 +190,8 @@ bool vez__end_announced(vez_request_t *r, int cause)
 	vez__enter_for(&in, r);
 	bool here = !(r->state_ & VEZ__ARRIVING);
 	bool ended = here && vez__end_inside(&in, r, cause);
+	if (ended && cause == ECANCELED && !vez__calls_now())
+		r->state_ |= VEZ__OWN; /* it is pending here: whoever cancels it is told that its function has returned */
 	if (!here)
 		vez__word_entered(&r->word_);
 	vez__leave(&in, rules);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "vez/deadline.h"
@@ -40,6 +41,9 @@ void vez__sys_join(pthread_t thread);
 /* Blocks all signals of this thread; brings its mask back. */
 void vez__sys_block_signals(sigset_t *before);
 void vez__sys_restore_signals(const sigset_t *before);
+
+/* Whether this thread blocks any signal, as it does in a signal handler, unless that has SA_NODEFER. */
+bool vez__sys_blocks_signals(void);
 
 /* Has handler, with SA_RESTART, handle the signal, and tells what did before; brings that back. 0 or EINVAL. */
 int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before);
