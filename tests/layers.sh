@@ -50,7 +50,7 @@ awk -v floors="$floors" 'BEGIN { n = split(floors, f); for (i = 1; i <= n; i++) 
 
 # Explained where they are declared: whoever leaves something to the library's thread makes sure that there is one, and a
 # token that goes gives its signals back.
-explained='vez__clock_start|vez__signals_unbind'
+explained='vez__clock_(start|start_wanted|exists|stops|want|wanted)|vez__signals_unbind'
 grep -vE " ($explained)\$" "$tmp/calls" | cut -d' ' -f1,2 | sort -u | tsort >/dev/null 2>"$tmp/circles" ||
 	fail "files that call each other in a circle: $(tr '\n' ' ' <"$tmp/circles")"
 

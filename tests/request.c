@@ -1314,16 +1314,13 @@ static struct chain {
 	const struct async_kind *kind;
 	struct note *notes;
 	unsigned depth, deepest;
-	char *lowest;
 	int next;
 } chain;
 
 static void let_the_next_go(struct note *n)
 {
-	char here;
 	chain.depth++;
 	chain.deepest = chain.depth > chain.deepest ? chain.depth : chain.deepest;
-	chain.lowest = !chain.lowest || &here < chain.lowest ? &here : chain.lowest;
 	CHECK_EQ(n - chain.notes, chain.next);
 	chain.next++;
 	if (chain.next < CHAIN)
@@ -1351,6 +1348,7 @@ Test(request, ASY_05_functions_do_not_nest)
 			CHECK_EQ(kind->file(&o, &n[i]), EINPROGRESS);
 		}
 		CHECK_EQ(kind->let_go(&o), 0);
+		CHECK_EQ(vez_request_wait(&n[CHAIN - 1].r, VEZ_FOREVER, NULL), 0);
 		CHECK_EQ(chain.next, CHAIN);
 		CHECK_EQ(chain.deepest, 1);
 		for (int i = 0; i < CHAIN; i++)
@@ -1978,6 +1976,7 @@ static int64_t fire_many(const struct async_kind *kind, struct note *n, int coun
 	int64_t before = own_cpu_ns();
 	vez_cancel_fire(&token);
 	int64_t cost = own_cpu_ns() - before;
+	CHECK_EQ(vez_request_wait(&n[count - 1].r, VEZ_FOREVER, NULL), 0);
 	for (int i = 0; i < count; i++) {
 		CHECK_COMPLETED(&n[i], ECANCELED);
 		CHECK_EQ(n[i].place, i + 1);

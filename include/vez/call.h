@@ -13,7 +13,10 @@
  *	put:   vez_monitor_call_when(&m, has_place, put_item, &item, VEZ_FOREVER, NULL)
  *	take:  vez_monitor_call_when(&m, has_item, take_item, &item, VEZ_FOREVER, NULL)
  *
- * A thread runs a bounded number of others' bodies; then it leaves the rest to one of their callers, if one is waiting.
+ * A thread runs at most 64 bodies of others each time that it is inside; then it leaves the rest to one of their callers
+ * that is waiting and has run none yet, or else to the library's thread (vez/request.h), which is made for that if need
+ * be. Where it cannot be made, the thread goes on. So a call runs others' bodies when it comes, once more if it is asked
+ * to, and when it gives up: 192 at most.
  * A body, or a guard, may read and (a body only) change what the monitor guards, settle requests that wait in its
  * rooms, and use other vez objects without waiting (what that completes is called when the monitor has been left; a
  * token on which somebody waits here must not be fired, nor a request that is queued here be cancelled; nor may bodies
@@ -41,7 +44,8 @@ int vez_monitor_call(vez_monitor_t *m, void (*body)(void *arg), void *arg);
 
 /* Has body(arg) run when guard(arg) is true (guard NULL: at once): 0. Or not at all, asked in this order: EINVAL,
  * EDEADLK; ECANCELED or ETIMEDOUT, if the token, which may be NULL, fired or the deadline passed first. A deadline that
- * has passed means one attempt. */
+ * has passed means one attempt, after the calls that may run and are there already: where they are more than 64, it
+ * waits until they have been run. */
 int vez_monitor_call_when(vez_monitor_t *m, bool (*guard)(void *arg), void (*body)(void *arg), void *arg,
 			  vez_deadline_t deadline, vez_cancel_t *cancel);
 

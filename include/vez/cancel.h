@@ -18,6 +18,8 @@
  * wait, of the token and of its descendants, and then runs their hooks on the firing thread, the oldest of each token
  * first, with no vez lock held; a hook that fires another token runs that one's hooks before it returns, on the
  * same stack.
+ * One fire runs at most 64 functions of requests that it ends, or lets go so; the library's thread runs the rest
+ * (vez/request.h). Hooks are not counted: a fire runs all of its token.
  * A token can also fire by itself, at a moment (vez_cancel_fire_at) or when a signal comes
  * (vez_cancel_on_signal): the library's own thread fires it then.
  * How a thread or an event loop waits for a token, what to do where there are two reasons to stop, and how a signal is

@@ -66,7 +66,7 @@ typedef struct vez_monitor {
 	uint64_t owner_;
 	void (*gave_up_)(struct vez_monitor *m, vez_room_t *room, vez_request_t *r);
 	uint32_t ran_;
-	uint32_t reserved_;
+	uint32_t asked_;
 } vez_monitor_t;
 
 VEZ_ASSERT_SIZE_(vez_monitor_t, 64);
@@ -79,15 +79,15 @@ VEZ_ASSERT_SIZE_(vez_monitor_t, 64);
  * thread that timed out, or on the one that fired the token or cancelled the request, or on the library's own. */
 void vez_monitor_init(vez_monitor_t *m, void (*gave_up)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r));
 
-/* EBUSY, and nothing has changed, while somebody is inside (a thread that is just giving up, or one that ends a wait by
- * firing its token, included) or a request is queued in one of its rooms. */
+/* EBUSY, and nothing has changed, while somebody is inside or a request is queued in one of its rooms. A thread that is
+ * just giving up, or ends a wait by firing its token, or comes to run calls, is waited for. */
 int vez_monitor_destroy(vez_monitor_t *m);
 
 /* Waits until nobody else is inside, and enters. */
 void vez_monitor_enter(vez_monitor_t *m);
 
-/* Runs the calls (vez/call.h) that may run now, and leaves; then wakes the threads of all that was settled inside. Only
- * by the thread that is inside. */
+/* Runs the calls (vez/call.h) that may run now, 64 at most, and leaves; then wakes the threads of all that was settled
+ * inside, and runs at most 64 functions of requests (vez/request.h). Only by the thread that is inside. */
 void vez_monitor_exit(vez_monitor_t *m);
 
 /* Only from inside: queues the request in the room by its key, leaves the monitor, and sleeps until the request is

@@ -9,7 +9,7 @@
  *  next      when the thread wakes by itself, or is going to, at the latest. Lowered by anybody; raised by the thread,
  *            at the beginning of a round
  *  bell      a word (futex/word.h): DONE wakes the thread
- *  owes      of each thread: it lowered next, and has yet to ring
+ *  owes      of each thread: it lowered next, or left something to the thread, and has yet to ring
  *  The tokens that are to fire at a moment are cancel.c's, those that a signal fires signals.c's; the thread is clock.c.
  * Invariants
  *  A1 a request is on the stack or in the agenda from vez__alarm_set until it is taken off: by the thread, inside guard,
@@ -66,12 +66,18 @@ void vez__alarm_at(vez_deadline_t at)
 	}
 }
 
-void vez__alarm_tell(void)
+void vez__alarm_owe(void)
+{
+	owes = true;
+}
+
+bool vez__alarm_tell(void)
 {
 	if (VEZ__LIKELY(!owes))
-		return;
+		return false;
 	owes = false;
 	vez__alarm_ring();
+	return true;
 }
 
 /* Arrivals are linked by what lies first in their timers. */

@@ -3,6 +3,8 @@
 #ifndef VEZ__ALARM_H
 #define VEZ__ALARM_H
 
+#include <stdbool.h>
+
 #include "agenda.h"
 #include "vez/request.h"
 
@@ -15,8 +17,12 @@ void vez__alarm_unset(vez_request_t *r);
 /* The thread is to be awake at this moment, for a token. Inside any core. */
 void vez__alarm_at(vez_deadline_t at);
 
-/* Outside every core, after any of these: wakes the thread, if it has to wake earlier than it was going to. */
-void vez__alarm_tell(void);
+/* The thread has something to do at once, of which it is to be told. Inside any core. */
+void vez__alarm_owe(void);
+
+/* Outside every core, after any of these: wakes the thread, if it has to wake earlier than it was going to. Whether
+ * it had to be told. */
+bool vez__alarm_tell(void);
 
 /* Wakes the thread; signal handlers included. */
 void vez__alarm_ring(void);

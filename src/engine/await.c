@@ -205,6 +205,8 @@ bool vez__end_announced(vez_request_t *r, int cause)
 		vez__word_keep(&r->word_, true);
 	else
 		ended = vez__end_inside(&in, r, cause);
+	if (ended && cause == ECANCELED && !vez__calls_now())
+		r->state_ |= VEZ__OWN; /* it is pending here: whoever cancels it is told that its function has returned */
 	vez__leave(&in, rules);
 	vez__let_go();
 	return ended;

@@ -171,6 +171,15 @@ static void run_hooks(struct fire *fire)
 	leave_kin(&in);
 }
 
+/* Ends the requests of a ring that a fire has claimed. They are one call's. */
+static void end_all(void *waits)
+{
+	vez__calls_begin();
+	for (void *link; (link = vez__ring_take(waits));)
+		vez__end_fired(vez__enlisted_at(link));
+	vez__calls_end();
+}
+
 /* Inside kin, which it leaves: fires the token and its family. */
 static void fire_and_leave(struct vez__stay *in, vez_cancel_t *c)
 {
@@ -186,8 +195,7 @@ static void fire_and_leave(struct vez__stay *in, vez_cancel_t *c)
 	 * has been. */
 	bool has_hooks = !cds_list_empty(&fire.hooks);
 	leave_kin(in);
-	for (void *link; (link = vez__ring_take(&fire.waits));)
-		vez__end_fired(vez__enlisted_at(link));
+	end_all(&fire.waits);
 	if (has_hooks)
 		run_hooks(&fire);
 }
@@ -443,8 +451,7 @@ static void fire_alone(vez_cancel_t *c)
 	vez__hold();
 	vez__token_mark(c, &waits);
 	vez__let_go();
-	for (void *link; (link = vez__ring_take(&waits));)
-		vez__end_fired(vez__enlisted_at(link));
+	end_all(&waits);
 }
 
 /* Ends the requests that still wait with a token that is about to go, and waits until those that others are ending have

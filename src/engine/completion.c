@@ -6,8 +6,14 @@
  *  request  how_       winner.h
  *           next_      link in the lists below
  *  mine, of each thread
- *           queue      functions still to be called, in order: the last, a ring linked by next_
+ *           queue      functions still to be called, in order: the last, a ring linked by next_; waiting: how many; own:
+ *                      how many of them are of requests that this thread has cancelled (settle.h OWN)
  *           calling    one of them runs
+ *           calls      how many calls it is in that count as one (vez__calls_begin)
+ *           left       how many functions of others it still calls in the outermost of these
+ *           handed     the number of the last one that it left to the library's thread (rest.c); 0: none
+ *           handlers   how many calls it is in that may be in a signal handler
+ *           library    it is the library's thread
  *  shard    for the requests whose addresses hash there; all inside its core
  *           runs       the completions that are under way, each on the stack of the thread that carries it out, the latest
  *                      first; of: the request, or NULL when one filed later at the same address has a run, too
@@ -22,6 +28,7 @@
  *     monitor, leaves what it settles (hold.h). So no lock is asked for by a thread that has it, and no function is called
  *     with one held; what another thread has, that one lets go.
  *  P4 the shards, and with them everything else here, are innermost but for the cores of lists and selects.
+ *  P6 a thread whose calls are 0 has nothing queued, unless it is calling.
  *  P5 a run is r's if it is of r and r's word says DONE and ASYNC. Otherwise what was at this address before is being
  *     completed: r is queued (no DONE), or was decided at once and never had a run (no ASYNC).
  * Ordering
@@ -29,12 +36,17 @@
  *  acquiring load in vez_request_result and vez__completion_status. Runs, and threads that wait for them, meet inside the
  *  shard.
  * Progress
- *  Threads let go by the same release are woken before. Functions are called in the order in which their requests were
- *  settled by this thread, one after another: one that settles more requests finds itself calling, and the loop that
- *  called it goes on with those.
+ *  Threads let go by the same release are woken before. What calls nothing is told at once. Functions are called in the
+ *  order in which their requests were settled by this thread, one after another: one that settles more requests finds
+ *  itself calling, and the loop that called it goes on with those.
+ *  A call runs a batch of them; the rest is left to the library's thread, and so is all that this thread settles later,
+ *  until that has been called. But a request that is cancelled outside of functions is completed by who cancels it.
+ *  A call that may be in a signal handler makes no thread: if there is none it goes on by itself, and the next request that
+ *  is filed makes the thread. So it ends: what it calls without end would have to be filed meanwhile. Where no thread can be
+ *  made, a call goes on by itself, and tries once in a batch.
  * Lifetime: as P2. A thread that waits for one sleeps on a request of its own, and compares addresses.
- * fork: the child has no runs and no waiters; what this thread had left to call belongs to the parent. If it forked
- *  inside a user's monitor or function, the child is inside, too.
+ * fork: the child has no runs and no waiters; what this thread had left to call, or to the library's thread, belongs to the
+ *  parent. If it forked inside a user's monitor or function, the child is inside, too.
  */
 #include "completion.h"
 
@@ -48,6 +60,8 @@
 #include "../futex/stack.h"
 #include "../futex/sys.h"
 #include "alarm.h"
+#include "clock.h"
+#include "rest.h"
 #include "settle.h"
 #include "token.h"
 
@@ -67,9 +81,17 @@ static struct shard {
 	struct run *runs;
 } shards[1 << SHARD_BITS];
 
+unsigned vez__calls_batch = 64;
+
 static __thread struct {
 	struct vez__pending queue;
+	uint64_t handed;
+	uint32_t waiting, own;
+	uint32_t calls;
+	uint32_t left;
+	uint32_t handlers;
 	bool calling;
+	bool library;
 } mine __attribute__((tls_model("initial-exec")));
 
 const struct vez__rules vez__completion_rules = { .type = VEZ__REQUEST, .queue = offsetof(struct shard, queue) };
@@ -224,12 +246,18 @@ static void tell(vez_request_t *r)
 		vez__sys_tick((int)(intptr_t)to);
 	else if (how == VEZ__LISTED)
 		join_list(to, r);
-	else
+	else if (how == VEZ__MEMBER)
 		vez__member_decided(r);
 	end_run(&run);
 }
 
-static void call(vez_request_t *r)
+static bool calls_a_function(const vez_request_t *r)
+{
+	return (r->how_ & VEZ__COMPLETES) == VEZ__CALLS && r->then_.done_;
+}
+
+/* left: it was left to the library's thread, which this is. Whoever waits for it is no longer behind when it returns. */
+static void call(vez_request_t *r, bool left)
 {
 	struct run run;
 	void (*done)(vez_request_t *, int, void *) = r->then_.done_;
@@ -238,32 +266,150 @@ static void call(vez_request_t *r)
 	vez__hold();
 	begin_run(&run, r);
 	vez__let_go();
-	if (done)
-		VEZ__FOREIGN(done(r, result, arg));
+	VEZ__FOREIGN(done(r, result, arg));
+	if (left && mine.library) /* not in the child of a fork that was made in the function */
+		vez__rest_note_returned();
 	vez__hold();
 	end_run(&run);
 	vez__let_go();
 }
 
-static vez_request_t *next_to_call(void)
+static void pend_call(struct vez__pending *queue, vez_request_t *r)
 {
-	vez__hold();
+	vez__pend(queue, r);
+	mine.waiting++;
+	mine.own += (r->state_ & VEZ__OWN) != 0;
+}
+
+static vez_request_t *take_first(void)
+{
 	vez_request_t *last = mine.queue.last_, *r = last ? last->next_ : NULL;
+	if (!r)
+		return NULL;
 	if (r == last)
 		mine.queue.last_ = NULL;
 	else
 		last->next_ = r->next_;
+	mine.waiting--;
+	mine.own -= (r->state_ & VEZ__OWN) != 0;
+	return r;
+}
+
+/* Takes all out that are not of requests which this thread has cancelled. How many. */
+static uint32_t take_others(struct vez__pending *others)
+{
+	uint32_t waiting = mine.waiting, own = mine.own;
+	if (own == 0) {
+		*others = mine.queue;
+		mine.queue.last_ = NULL;
+	} else {
+		struct vez__pending kept = { NULL, NULL };
+		for (vez_request_t *r; (r = take_first());)
+			vez__pend(r->state_ & VEZ__OWN ? &kept : others, r);
+		mine.queue = kept;
+	}
+	mine.waiting = mine.own = own;
+	return waiting - own;
+}
+
+/* Whether there is a thread to which the rest can be left. */
+static bool can_leave_rest(void)
+{
+	if (vez__clock_exists())
+		return !vez__clock_stops();
+	if (mine.handlers > 0 && vez__sys_blocks_signals())
+		return false;
+	return vez__clock_start() == 0;
+}
+
+/* Holding: this call has run its batch, or is about to run the last one of it. */
+static VEZ__COLD void at_the_bound(void)
+{
+	struct vez__pending others = { NULL, NULL };
+	if (mine.left == 1) {
+		if (mine.handlers > 0)
+			vez__clock_want();
+		return;
+	}
+	if (mine.waiting == mine.own)
+		return;
+	if (!mine.library && !can_leave_rest()) {
+		mine.left = mine.handlers > 0 ? 1 : vez__calls_batch;
+		return;
+	}
+	uint32_t count = take_others(&others);
+	mine.handed = vez__rest_hand(&others, count);
+	if (!mine.library)
+		vez__alarm_ring();
+}
+
+static vez_request_t *next_to_call(void)
+{
+	vez__hold();
+	if (VEZ__UNLIKELY(mine.left <= 1))
+		at_the_bound();
+	vez_request_t *r = take_first();
+	if (r && mine.left > 0 && !(r->state_ & VEZ__OWN))
+		mine.left--;
 	mine.calling = r != NULL;
 	vez__let_go();
 	return r;
 }
 
-static void call_all(void)
+static void drain(void)
 {
 	if (mine.calling)
 		return;
 	for (vez_request_t *r; (r = next_to_call());)
-		call(r);
+		call(r, false);
+}
+
+/* So many functions of others are called now. */
+static uint32_t may_call(void)
+{
+	bool behind = mine.handed > 0 && vez__rest_returned() < mine.handed;
+	return mine.library || behind ? 0 : vez__calls_batch;
+}
+
+void vez__calls_begin(void)
+{
+	if (mine.calls++ == 0)
+		mine.left = may_call();
+}
+
+/* What a handler has left here, when it found this call under way, comes after. */
+void vez__calls_end(void)
+{
+	if (mine.calls == 1)
+		drain();
+	vez__order_for_handlers();
+	mine.calls--;
+	vez__order_for_handlers();
+	if (VEZ__UNLIKELY(mine.calls == 0 && mine.waiting > 0 && !mine.calling)) {
+		vez__calls_begin();
+		vez__calls_end();
+	}
+}
+
+bool vez__calls_now(void)
+{
+	return mine.calling;
+}
+
+void vez__calls_in_handler(int more)
+{
+	mine.handlers += (uint32_t)more;
+}
+
+/* What is left to the library's thread gathers, and is handed a batch at a time. */
+static void call_all(void)
+{
+	if (mine.calling)
+		return;
+	vez__calls_begin();
+	if (mine.calls > 1 && (mine.left > 0 || mine.waiting >= vez__calls_batch))
+		drain();
+	vez__calls_end();
 }
 
 void vez__forget_limits(vez_request_t *r)
@@ -284,13 +430,48 @@ static void complete(vez_request_t *r)
 	for (; r; r = next) {
 		next = r->next_;
 		vez__forget_limits(r);
-		if ((r->how_ & VEZ__COMPLETES) == VEZ__CALLS)
-			vez__pend(&mine.queue, r);
+		if (calls_a_function(r))
+			pend_call(&mine.queue, r);
 		else
 			tell(r);
 	}
 	vez__let_go();
 	call_all();
+}
+
+/* ---- the library's thread ---- */
+
+void vez__calls_by_library(void)
+{
+	mine.library = true;
+}
+
+bool vez__calls_is_library(void)
+{
+	return mine.library;
+}
+
+/* Calls a batch of functions; what these settle comes last. False: there was none. */
+static bool call_batch(void)
+{
+	unsigned called = 0;
+	mine.calling = true;
+	for (vez_request_t *r; called < vez__calls_batch && (r = vez__rest_next()); called++) {
+		call(r, true);
+		mine.calling = false;
+		call_all();
+		mine.calling = true;
+	}
+	mine.calling = false;
+	return called > 0;
+}
+
+/* Functions and objects in turn, so that neither waits for more than a batch of the other. */
+bool vez__calls_do_rest(void)
+{
+	static bool objects;
+	objects = !objects;
+	return objects ? vez__rest_enter() || call_batch() : call_batch() || vez__rest_enter();
 }
 
 /* ---- leaving ---- */
@@ -319,8 +500,8 @@ void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
 	vez__leave_pending(in, rules);
 	if (VEZ__UNLIKELY(in->own.last_ || in->own.wake_))
 		vez__publish(&in->own);
-	if (gathers)
-		vez__alarm_tell();
+	if (gathers && vez__alarm_tell())
+		vez__rest_tell();
 }
 
 void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules)
@@ -328,6 +509,13 @@ void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules)
 	struct vez__stay in;
 	vez__entered(&in, c);
 	vez__leave(&in, rules);
+}
+
+void vez__leave_in_handler(struct vez__core *c, const struct vez__rules *rules)
+{
+	vez__calls_in_handler(1);
+	vez__leave_entered(c, rules);
+	vez__calls_in_handler(-1);
 }
 
 int vez__destroy(struct vez__core *c, const struct vez__rules *rules, uint64_t bits)
@@ -359,6 +547,9 @@ static void in_child(void)
 {
 	memset(shards, 0, sizeof shards);
 	mine.queue.last_ = NULL;
+	mine.waiting = mine.own = 0;
+	mine.handed = 0;
+	mine.library = false;
 }
 
 VEZ__AT_FORK(NULL, NULL, in_child)

@@ -6,11 +6,35 @@
 #include "core.h"
 #include "hold.h"
 
+/* How many functions of others a call runs, and the library's thread between two looks at what is due. Tests set it. */
+extern unsigned vez__calls_batch;
+
+/* Between these, which may nest, all that this thread completes counts as one call's: it runs a batch of functions of
+ * others, and leaves the rest to the library's thread. Outside every core. */
+void vez__calls_begin(void);
+void vez__calls_end(void);
+
+/* Whether this thread runs a function of a request. */
+bool vez__calls_now(void);
+
+/* From here on this is the library's thread: it calls nothing but by vez__calls_do_rest, which runs a batch. False: nothing
+ * was left to it. */
+void vez__calls_by_library(void);
+bool vez__calls_do_rest(void);
+bool vez__calls_is_library(void);
+
 /* Leaves when there is nothing left to serve; then publishes all that was settled inside. */
 void vez__leave(struct vez__stay *in, const struct vez__rules *rules);
 
 /* The same for a caller that has entered by an exchange of its own, and settled nothing. */
 void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules);
+
+/* Between 1 and -1, which may nest, this call may be in a signal handler: it makes no thread, unless it knows that it is
+ * not in one. */
+void vez__calls_in_handler(int more);
+
+/* The same for a call that may be in a signal handler. */
+void vez__leave_in_handler(struct vez__core *c, const struct vez__rules *rules);
 
 /* Outside: publishes what was settled in cores that have been left. */
 void vez__publish(struct vez__pending *pending);

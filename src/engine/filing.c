@@ -107,8 +107,10 @@ int vez__async_begin(vez_request_t *r)
 int vez__async_end(vez_request_t *r, int rc)
 {
 	vez__alarm_tell(); /* also for a member that was prepared, and then not queued */
-	if (rc == EINPROGRESS)
+	if (rc == EINPROGRESS) {
+		vez__clock_start_if_wanted();
 		return rc;
+	}
 	vez__decide(r, rc);
 	rc = r->at_.result_;
 	bool member = vez__is_member(r);

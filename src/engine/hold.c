@@ -56,6 +56,11 @@ bool vez__holds(void)
 	return mine.holds > 0;
 }
 
+uint32_t vez__hold_count(void)
+{
+	return mine.holds;
+}
+
 void vez__leave_to_holder(vez_request_t *r, void (*complete)(vez_request_t *first))
 {
 	mine.complete = complete;

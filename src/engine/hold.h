@@ -11,6 +11,7 @@
 void vez__hold(void);
 void vez__let_go(void);
 bool vez__holds(void);
+uint32_t vez__hold_count(void);
 
 /* In the child of a fork, before which this thread began to hold: what was left belongs to the parent; lets go. */
 void vez__hold_forget(void);

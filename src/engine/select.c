@@ -63,9 +63,11 @@ static int wait_until(vez_select_t *s, bool won, vez_deadline_t deadline, vez_ca
 
 static void withdraw_all_but(vez_select_t *s, const vez_request_t *winner)
 {
+	vez__calls_begin(); /* of those whom the members held back: one call's */
 	for (vez_request_t *r = s->members_; r; r = r->then_.member_)
 		if (r != winner)
 			vez_request_cancel(r);
+	vez__calls_end();
 	wait_until(s, true, VEZ_FOREVER, NULL);
 }
 

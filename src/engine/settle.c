@@ -13,7 +13,8 @@
  *            because of it; FIRE_CAME, and has; EXPECTED, coming_ of its core counts it. Inside.
  *            FILING: the call that files this member of a wait-for-any is still inside; WON: it has won; LATE: its
  *            deadline had passed when it was filed; inside. ARRIVING: it comes to its queue from outside, and is not yet
- *            there; set by the pusher, cleared inside
+ *            there; set by the pusher, cleared inside. OWN: who completes it has cancelled it, and calls its function
+ *            itself. SPENT, TIRELESS, ATTEMPT: calls' (sync/call.c)
  *  how_      winner.h; constant while it waits
  *  timer_    with a thread: when that is to retry by itself; by that thread. IS_ASYNC: its deadline (alarm.c)
  *  at_.result_  written when it is settled, inside; read by its thread after DONE, or after entering
@@ -126,7 +127,7 @@ void vez__move_in(struct vez__stay *in, const struct vez__rules *rules, vez_requ
 /* Its limits stay, so a thread may be entering because of one, which finds the monitor by way of either room. */
 void vez__move_to_room(struct vez__core *c, vez_request_t **queue, vez_request_t *r)
 {
-	vez__queue_remove(r->queue_, r);
+	vez__ring_remove(r->queue_, r);
 	count(c, r, UINT32_MAX);
 	vez__store(&r->queue_, queue, release);
 	vez__insert(c, r);

@@ -16,6 +16,10 @@
 #define VEZ__WON 64u
 #define VEZ__LATE 128u
 #define VEZ__ARRIVING 256u
+#define VEZ__OWN 512u
+#define VEZ__SPENT 1024u
+#define VEZ__TIRELESS 2048u
+#define VEZ__ATTEMPT 4096u
 
 static inline const struct vez__rules *vez__rules_of(const vez_request_t *r)
 {

@@ -125,6 +125,17 @@ void vez__sys_restore_signals(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+bool vez__sys_blocks_signals(void)
+{
+	sigset_t blocked;
+	sigemptyset(&blocked);
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	for (int signo = 1; signo <= SIGRTMAX; signo++)
+		if (sigismember(&blocked, signo) == 1)
+			return true;
+	return false;
+}
+
 int vez__sys_handle(int signo, void (*handler)(int), struct sigaction *before)
 {
 	int saved = errno;

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "vez/deadline.h"
@@ -41,6 +42,9 @@ void vez__sys_join(pthread_t thread);
 /* Blocks all signals of this thread; brings its mask back. */
 void vez__sys_block_signals(sigset_t *before);
 void vez__sys_restore_signals(const sigset_t *before);
+
+/* Whether this thread blocks any signal, as it does in a signal handler, unless that has SA_NODEFER. */
+bool vez__sys_blocks_signals(void);
 
 /* Has handler, with SA_RESTART, handle the signal, and tells what did before, unless it was that handler. 0 or EINVAL.
  * Brings what did before back, where that handler still handles the signal. */

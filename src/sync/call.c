@@ -12,27 +12,35 @@
  *  owner_     the number of the thread whose own code, or whose body, is inside. Written by that thread
  *  ran_       how many bodies were run since somebody entered or came to run some, or a batch found nobody to leave the
  *             rest to; inside
+ *  asked_     the ticket (engine/rest.c) by which the library's thread is to enter and run the rest; 0: it is not. Inside
+ *  of a caller that sleeps, in its request's state_: SPENT, it has run a batch, and is asked to run none; TIRELESS, it is
+ *             the library's thread, and is asked again, as nobody else may be there who could; ATTEMPT, it ends when it is
+ *             looked at, whatever its guard says
  * Invariants
  *  D1 a call is among the arrivals or in calls_ until it has run or given up. A push leaves somebody inside: the
  *     thread that was, or the pusher. The leaver expects a word without arrivals. So while nobody is inside, there are none.
  *  D2 while nobody is inside, no call in calls_ has a guard that is true, but where one of the callers was asked to
- *     enter and run the rest (hand_over). The leaver made it so.
+ *     enter and run the rest (hand_over), or the library's thread was (asked_). The leaver made it so.
  *  D3 a call's limits apply from the moment when it is gathered. So, and by D1, whoever enters because of one finds it
  *     in calls_.
  *  D4 a body runs once: for a request that is in calls_, and is settled in the same stay.
+ *  D5 while asked_, the core expects the library's thread (core.c C3), unless whoever destroys the monitor takes that back.
  * Ordering
  *  push (release) pairs with vez__calls_gather (acquire): the call and what came before it. Bodies are inside the
  *  monitor: its lock orders them. Publication (word.c): what the body did, for the caller.
  * Progress and fairness
- *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay, if one of the
- *  callers that could go on is asleep or spins: that one is asked to enter; this is looked for once in a batch. FIFO among
- *  those whose guards are true. Evaluating is linear in the calls whose guards are false.
+ *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay. The rest is run by
+ *  one of the callers that could go on and is asleep or spins, if there is one that has run no batch yet: it is asked to
+ *  enter; else by the library's thread, which does so between other things. This is looked for once in a batch. Where there
+ *  is no such thread, the next batch begins. FIFO among those whose guards are true. Evaluating is linear in the calls whose
+ *  guards are false.
  * Lifetime: as in engine/core.c. The push is one exchange, and the pusher's last touch of the monitor unless it entered by
  * it: from then on its call may have run, and the monitor be gone. Source of the stack: futex/stack.h.
  * Sources: include/vez/call.h.
  */
 #include "call.h"
 
+#include "../engine/rest.h"
 #include "../futex/foreign.h"
 #include "../futex/self.h"
 #include "../futex/spin.h"
@@ -77,6 +85,12 @@ static bool may_run(const vez_request_t *r)
 	return is_open((guard_fn *)(uintptr_t)(intptr_t)r->key_, (void *)(uintptr_t)r->value_);
 }
 
+/* Whether there is something to be done for it now. */
+static bool is_ready(const vez_request_t *r)
+{
+	return (r->state_ & VEZ__ATTEMPT) || may_run(r);
+}
+
 static void run(const vez_request_t *r)
 {
 	VEZ__FOREIGN(((body_fn *)(uintptr_t)r->with_.ptr_)((void *)(uintptr_t)r->value_));
@@ -118,9 +132,16 @@ void vez__calls_gather(struct vez__stay *in)
 static vez_request_t *first_ready(const vez_monitor_t *m)
 {
 	vez_request_t *r = m->calls_;
-	while (r && !may_run(r))
+	while (r && !is_ready(r))
 		r = vez__queue_next(m->calls_, r);
 	return r;
+}
+
+/* Whether this one may be asked to run the rest. */
+static bool can_go_on(const vez_request_t *r)
+{
+	bool spent = (r->state_ & (VEZ__SPENT | VEZ__TIRELESS)) == VEZ__SPENT;
+	return !vez__is_async(r) && !spent && is_ready(r);
 }
 
 /* Has a caller enter to run the rest: the first that could go on, unless one was asked in this stay. False:
@@ -129,15 +150,58 @@ static bool hand_over(struct vez__stay *in)
 {
 	vez_monitor_t *m = vez__monitor_of(in);
 	vez_request_t *r = m->calls_;
-	while (r && (vez__is_async(r) || !may_run(r)))
+	while (r && !can_go_on(r))
 		r = vez__queue_next(m->calls_, r);
-	if (r && !m->pending_.wake_)
-		vez__ask_to_retry(in, r); /* false: it is entering anyway */
+	if (r && !m->pending_.wake_ && vez__ask_to_retry(in, r)) /* else it is entering anyway */
+		r->state_ |= VEZ__SPENT;
 	return r;
+}
+
+/* As a thread that was asked to run the rest, when the library's thread gets to it. */
+static void enter_for_rest(void *monitor)
+{
+	struct vez__stay in;
+	vez_monitor_t *m = monitor;
+	vez__hold();
+	vez__lock_enter(&m->core_.word_);
+	vez__monitor_stay(&in, m);
+	m->asked_ = 0;
+	m->ran_ = 0;
+	vez__came(&in);
+	vez__leave(&in, &vez__call_rules);
+	vez__let_go();
+}
+
+void vez__calls_ask_nobody(struct vez__stay *in)
+{
+	vez_monitor_t *m = vez__monitor_of(in);
+	if (m->asked_ && vez__rest_withdraw(m->asked_, m)) {
+		m->asked_ = 0;
+		vez__came(in);
+	}
+}
+
+/* Has the library's thread run the rest, if there is some. False: it cannot. */
+static bool ask_library(struct vez__stay *in)
+{
+	vez_monitor_t *m = vez__monitor_of(in);
+	if (m->asked_ && vez__rest_comes(m->asked_))
+		return true;
+	vez__calls_ask_nobody(in);
+	if (m->asked_ || !first_ready(m))
+		return false;
+	m->asked_ = vez__rest_ask(m, enter_for_rest);
+	if (m->asked_)
+		vez__expect(in);
+	return m->asked_;
 }
 
 static void run_and_settle(struct vez__stay *in, vez_request_t *r)
 {
+	if (VEZ__UNLIKELY(r->state_ & VEZ__ATTEMPT) && !may_run(r)) {
+		vez__settle(in, r, ETIMEDOUT);
+		return;
+	}
 	if (vez__win(r)) {
 		run(r);
 		vez__monitor_of(in)->ran_++;
@@ -145,14 +209,14 @@ static void run_and_settle(struct vez__stay *in, vez_request_t *r)
 	vez__settle(in, r, 0);
 }
 
-/* Whether a batch was run, and a caller runs the rest. Where none can, the next batch begins: so this is looked for
+/* Whether a batch was run, and another thread runs the rest. Where none can, the next batch begins: so this is looked for
  * once in a batch. */
 static bool rest_is_left(struct vez__stay *in)
 {
 	vez_monitor_t *m = vez__monitor_of(in);
 	if (m->ran_ < vez__call_batch)
 		return false;
-	bool left = hand_over(in);
+	bool left = hand_over(in) || ask_library(in);
 	if (!left)
 		m->ran_ = 0;
 	return left;
@@ -214,6 +278,13 @@ static int run_at_once(struct vez__stay *in, const vez_request_t *r)
 	return runs ? 0 : EBUSY;
 }
 
+/* Inside: r is to wait; its thread, if it has one, has run a batch already. */
+static void note_spent(const vez_monitor_t *m, vez_request_t *r)
+{
+	if (m->ran_ >= vez__call_batch)
+		r->state_ |= VEZ__SPENT;
+}
+
 /* Somebody is inside, or was: that one finds r, or the caller enters. */
 static void push(vez_monitor_t *m, vez_request_t *r)
 {
@@ -249,8 +320,10 @@ static int file(vez_monitor_t *m, vez_request_t *r)
 	struct vez__stay in;
 	vez__monitor_stay(&in, m);
 	int rc = run_at_once(&in, r);
-	if (rc == EBUSY)
+	if (rc == EBUSY) {
+		note_spent(m, r);
 		rc = queue(&in, r);
+	}
 	vez__leave(&in, &vez__call_rules);
 	return rc;
 }
@@ -289,26 +362,22 @@ static inline bool run_alone(vez_monitor_t *m, uint64_t me, guard_fn *guard, bod
 	return runs;
 }
 
-/* One attempt, after the calls that are there already. */
+/* One attempt, after the calls that are there already: if these are more than a batch, it waits until others have run
+ * them. */
 static int attempt(vez_monitor_t *m, vez_request_t *r, bool entered)
 {
 	struct vez__stay in;
 	if (!entered)
 		vez__lock_enter(&m->core_.word_);
 	vez__monitor_stay(&in, m);
-	vez__calls_gather(&in);
-	for (uint32_t before = m->core_.length_; before > 0; before--) {
-		m->ran_ = 0;
-		if (!vez__calls_serve(&in, vez__word_of(&in)))
-			break;
+	int rc = run_at_once(&in, r);
+	if (rc == EBUSY && m->ran_ >= vez__call_batch) {
+		r->state_ |= VEZ__ATTEMPT;
+		note_spent(m, r);
+		rc = queue(&in, r);
 	}
-	vez__monitor_own(m, true);
-	bool runs = may_run(r);
-	if (runs)
-		run(r);
-	vez__monitor_own(m, false);
 	vez__leave(&in, &vez__call_rules);
-	return runs ? 0 : ETIMEDOUT;
+	return rc == EBUSY ? ETIMEDOUT : rc;
 }
 
 /* Somebody else is inside, or others wait. To be pushed costs more than to wait for a short body. */
@@ -323,9 +392,12 @@ static VEZ__COLD int call_slow(vez_monitor_t *m, guard_fn *guard, body_fn *body,
 		runs = entered && run_alone(m, vez__self(), guard, body, arg);
 	}
 	if (!runs) {
+		bool passed = vez__deadline_passed(deadline);
 		vez__request_init_local(&r, 0, cancel);
 		set_call(&r, guard, body, arg);
-		rc = vez__deadline_passed(deadline) ? attempt(m, &r, entered) : submit(m, &r, entered);
+		r.state_ = vez__calls_is_library() ? VEZ__TIRELESS : 0;
+		rc = passed ? attempt(m, &r, entered) : submit(m, &r, entered);
+		deadline = passed ? VEZ_FOREVER : deadline;
 	}
 	vez__let_go();
 	return rc == EINPROGRESS ? vez__await(&r, deadline) : rc;

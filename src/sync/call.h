@@ -16,7 +16,10 @@ void vez__calls_entered(struct vez__stay *in);
 /* Inside: the calls that have arrived are queued. */
 void vez__calls_gather(struct vez__stay *in);
 
-/* How many bodies a thread runs in one stay, where one of the callers can go on. Tests set it. */
+/* Inside, for destroy: the library's thread is not to enter any more, unless it is about to. */
+void vez__calls_ask_nobody(struct vez__stay *in);
+
+/* How many bodies a thread runs in one stay, where another one can go on. Tests set it. */
 extern unsigned vez__call_batch;
 
 /* Inside, from here on: what is settled is pending in the monitor. */

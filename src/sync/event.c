@@ -176,7 +176,7 @@ int vez_event_set(vez_event_t *e)
 		enters = undecided_in(seen) > 0 && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
 	while (!vez__cas(&e->core_.word_, &seen, with_set(seen) | enters, acq_rel));
 	if (enters)
-		vez__leave_entered(&e->core_, &auto_rules);
+		vez__leave_in_handler(&e->core_, &auto_rules);
 	return 0;
 }
 

@@ -39,18 +39,20 @@ void vez_monitor_init(vez_monitor_t *m, void (*rule)(vez_monitor_t *m, vez_room_
 	m->gave_up_ = rule;
 }
 
+/* Where no user's code is inside, who is leaves soon: the library's thread, for one, may come when all that it was asked to
+ * run has been run. */
 int vez_monitor_destroy(vez_monitor_t *m)
 {
 	struct vez__stay in;
-	uint64_t seen = vez__load(&m->core_.word_, relaxed);
-	int rc = EBUSY;
+	if ((vez__load(&m->core_.word_, relaxed) & VEZ__LOCKED) && vez__load(&m->owner_, relaxed) != 0)
+		return EBUSY;
 	vez__hold();
-	if (!(seen & VEZ__LOCKED) && vez__cas(&m->core_.word_, &seen, seen | VEZ__LOCKED, acquire)) {
-		vez__monitor_stay(&in, m);
-		m->ran_ = 0;
-		vez__calls_gather(&in);
-		rc = vez__retire(&in, &room_rules, false);
-	}
+	vez__lock_enter(&m->core_.word_);
+	vez__monitor_stay(&in, m);
+	m->ran_ = 0;
+	vez__calls_ask_nobody(&in);
+	vez__calls_gather(&in);
+	int rc = vez__retire(&in, &room_rules, false);
 	vez__let_go();
 	return rc;
 }

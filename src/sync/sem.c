@@ -308,7 +308,9 @@ static VEZ__COLD int release_inside(vez_sem_t *s, uint64_t n)
 		if (vez__change(&in, seen, seen + with_permits(piece)))
 			n -= piece;
 	}
+	vez__calls_in_handler(1);
 	vez__leave(&in, &sem_rules);
+	vez__calls_in_handler(-1);
 	return rc;
 }
 
@@ -335,7 +337,7 @@ static VEZ__COLD int release_slow(vez_sem_t *s, uint32_t n)
 	if (adds < n)
 		return release_inside(s, n);
 	if (enters)
-		vez__leave_entered(&s->core_, &sem_rules);
+		vez__leave_in_handler(&s->core_, &sem_rules);
 	return 0;
 }
 

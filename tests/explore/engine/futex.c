@@ -161,14 +161,22 @@ void x_eventfd_dead(unsigned i)
 	x_dead(&ticks[i], sizeof ticks[i]);
 }
 
-/* The library's thread is not made: x_alarm runs it. */
+/* The library's thread is not made: x_alarm runs it, if the scenario has it; else none can be made. */
 static void *(*alarm_thread)(void *);
+
+static bool has_alarm(void)
+{
+	for (unsigned i = 0; i < X_THREADS; i++)
+		if (scenario->thread[i] == x_alarm)
+			return true;
+	return false;
+}
 
 int vez__sys_thread(pthread_t *thread, void *(*run)(void *))
 {
 	(void)thread;
 	alarm_thread = run;
-	return 0;
+	return has_alarm() ? 0 : EAGAIN;
 }
 
 void x_make_alarm(void)
@@ -194,6 +202,12 @@ void vez__sys_block_signals(sigset_t *before)
 void vez__sys_restore_signals(const sigset_t *before)
 {
 	(void)before;
+}
+
+/* In the scenario's handler only. */
+bool vez__sys_blocks_signals(void)
+{
+	return false;
 }
 
 void vez__sys_yield(void)
