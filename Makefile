@@ -81,11 +81,13 @@ help:
 
 # ---- library ----
 
-# Whether the header that makes the probes is here decides what is built; the compiler's list of what an object depends
-# on has no header that was not there.
+# Whether the headers of probes and of valgrind are here decides what is built; the compiler's list of what an object
+# depends on has no header that was not there.
 $(B)/obj/probes: always
 	@mkdir -p $(@D)
-	@if echo '#include <sys/sdt.h>' | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1; then echo yes; else echo no; fi >$@.new
+	@for header in sys/sdt.h valgrind/helgrind.h valgrind/drd.h; do \
+		if echo "#include <$$header>" | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1; then echo yes; else echo no; fi; \
+	done >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(B)/obj/src/%.o: src/%.c $(B)/obj/probes
@@ -161,6 +163,9 @@ $(B)/man/.made: scripts/man README.md src/wakes/launch.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(call say,MAN)scripts/man $(B)/man
 	@touch $@
+
+# What helgrind and DRD need not say.
+INSTALLED += scripts/vez.supp:$(DATADIR)/vez.supp
 
 # What can be run: the tool, and the scripts for tracers (bpftrace -p PID /usr/local/share/vez/wait-times.bt).
 INSTALLED_PROGRAMS := $(foreach s,$(wildcard scripts/*.bt),$(s):$(DATADIR)/$(notdir $(s))) \
