@@ -164,13 +164,16 @@ $(B)/man/.made: scripts/man README.md src/wakes/launch.c $(HEADERS)
 	$(call say,MAN)scripts/man $(B)/man
 	@touch $@
 
-# What helgrind and DRD need not say.
-INSTALLED += scripts/vez.supp:$(DATADIR)/vez.supp
+# What tools read: what helgrind and DRD need not say; printers and commands for gdb, also where gdb looks for those of a
+# library by itself, if PREFIX is its own.
+GDBDIR ?= $(PREFIX)/share/gdb/auto-load
+INSTALLED += scripts/vez.supp:$(DATADIR)/vez.supp scripts/vez-gdb.py:$(DATADIR)/vez-gdb.py \
+	scripts/vez-gdb.py:$(GDBDIR)$(LIBDIR)/libvez.so.$(VERSION)-gdb.py
 
 # What can be run: the tool, and the scripts for tracers (bpftrace -p PID /usr/local/share/vez/wait-times.bt).
 INSTALLED_PROGRAMS := $(foreach s,$(wildcard scripts/*.bt),$(s):$(DATADIR)/$(notdir $(s))) \
 	$(if $(TOOLS),$(B)/bin/vez-wakes:$(BINDIR)/vez-wakes $(B)/lib/vez/libvez-wakes.so:$(LIBDIR)/vez/libvez-wakes.so)
-INSTALLED_FOLDERS := $(INCLUDEDIR)/vez $(LIBDIR)/vez $(LIBDIR)/cmake/vez $(DATADIR)
+INSTALLED_FOLDERS := $(INCLUDEDIR)/vez $(LIBDIR)/vez $(LIBDIR)/cmake/vez $(DATADIR) $(GDBDIR)$(LIBDIR)
 
 # install -m MODE SOURCE DESTINATION for "source:destination"
 install_one = install -D -m $(2) $(subst :, "$(DESTDIR)",$(1))
