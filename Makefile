@@ -88,11 +88,13 @@ help:
 
 # ---- library ----
 
-# Whether the header that makes the probes is here decides what is built; the compiler's list of what an object depends
-# on has no header that was not there.
+# Whether the headers of probes and of valgrind are here decides what is built; the compiler's list of what an object
+# depends on has no header that was not there.
 $(B)/obj/probes: always
 	@mkdir -p $(@D)
-	@if echo '#include <sys/sdt.h>' | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1; then echo yes; else echo no; fi >$@.new
+	@for header in sys/sdt.h valgrind/helgrind.h valgrind/drd.h; do \
+		if echo "#include <$$header>" | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1; then echo yes; else echo no; fi; \
+	done >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(B)/obj/src/%.o: src/%.c $(B)/obj/probes
@@ -181,11 +183,17 @@ $(B)/man/.made: scripts/man README.md src/wakes/launch.c src/vez-explore.1.in $(
 	$(call say,MAN)scripts/man $(B)/man
 	@touch $@
 
+# What tools read: what helgrind and DRD need not say; printers and commands for gdb, also where gdb looks for those of a
+# library by itself, if PREFIX is its own.
+GDBDIR ?= $(PREFIX)/share/gdb/auto-load
+INSTALLED += scripts/vez.supp:$(DATADIR)/vez.supp scripts/vez-gdb.py:$(DATADIR)/vez-gdb.py \
+	scripts/vez-gdb.py:$(GDBDIR)$(LIBDIR)/libvez.so.$(VERSION)-gdb.py
+
 # What can be run: the tool, and the scripts for tracers (bpftrace -p PID /usr/local/share/vez/wait-times.bt).
 INSTALLED_PROGRAMS := $(foreach s,$(wildcard scripts/*.bt),$(s):$(DATADIR)/$(notdir $(s))) \
 	$(if $(TOOLS),$(B)/bin/vez-wakes:$(BINDIR)/vez-wakes $(B)/lib/vez/libvez-wakes.so:$(LIBDIR)/vez/libvez-wakes.so) \
 	$(if $(EXPLORER),$(B)/bin/vez-explore:$(BINDIR)/vez-explore)
-INSTALLED_FOLDERS := $(INCLUDEDIR)/vez $(LIBDIR)/vez $(LIBDIR)/cmake/vez $(DATADIR)
+INSTALLED_FOLDERS := $(INCLUDEDIR)/vez $(LIBDIR)/vez $(LIBDIR)/cmake/vez $(DATADIR) $(GDBDIR)$(LIBDIR)
 
 # install -m MODE SOURCE DESTINATION for "source:destination"
 install_one = install -D -m $(2) $(subst :, "$(DESTDIR)",$(1))

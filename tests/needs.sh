@@ -56,7 +56,7 @@ expect 1 ' ccache ' "ccache clang-19 -m64" check
 expect 1 'gcc-riscv64-linux-gnu' riscv64-linux-gnu-gcc perf
 expect 1 'no /opt/cc/bin/cc here' /opt/cc/bin/cc perf
 
-fresh gcc g++ clang pkg-config python3 gzip perf mandoc
+fresh gcc g++ clang pkg-config python3 gzip perf mandoc valgrind gdb
 expect 0 '!.' gcc check
 expect 0 '!.' "gcc -m64" check
 expect 0 '!.' "clang -O1" perf
@@ -64,7 +64,7 @@ rm "$tmp/bin/g++"
 expect 1 'install -y g\+\+$' "gcc -m64" check
 
 # libuv is not here; everything can do without.
-fresh gcc g++ mandoc
+fresh gcc g++ mandoc valgrind gdb
 echo 'exit 1' | command_in pkg-config
 expect 0 'install -y libuv1-dev$' gcc check
 

@@ -3,8 +3,7 @@
  * What is written down for inspection: what every blocked request waits for, and who owns it.
  *
  * State
- *  vez__inspect_on  whether what happens is to be written down
- *  vez__inspect_used  whether a record was ever needed; set once
+ *  vez__watch (futex/checker.h)  INSPECTED: what happens is to be written down; RECORDED: a record was ever needed
  *  records, each for a thread, an asynchronous request, a name, or more of what a thread owns
  *   next, key  link in a list, and by what it is found there (a request, a named object). Written before it is pushed;
  *             next also by a thread that takes others off that list, in its lock
@@ -78,9 +77,6 @@ struct chunk {
 	struct vez__record records[CHUNK];
 };
 
-/* On a line of the cache that is hardly ever written to. */
-_Alignas(64) uint32_t vez__inspect_on;
-uint32_t vez__inspect_used;
 _Alignas(64) struct vez__list vez__threads;
 struct vez__list vez__shards[VEZ__SHARDS];
 static struct vez__list pool;
@@ -202,7 +198,8 @@ static void make_chunk(void)
 static struct vez__record *obtain(void)
 {
 	int saved = vez__sys_errno(0);
-	vez__store(&vez__inspect_used, 1, relaxed);
+	if (!vez__watches(VEZ__RECORDED))
+		vez__fetch_or(&vez__watch, VEZ__RECORDED, relaxed);
 	struct vez__record *r = take_from_pool();
 	if (!r && vez__load(&in_limbo, relaxed) >= LIMBO_MOST) {
 		empty_limbo();
@@ -410,7 +407,7 @@ void vez__inspect_file(const vez_request_t *r, const void *object, enum vez__typ
 void vez__inspect_decided(const vez_request_t *r)
 {
 	struct vez__list *shard = vez__shard_of(r);
-	if (VEZ__LIKELY(!vez__load(&vez__inspect_used, relaxed)) || !vez__record_first(shard))
+	if (!vez__watches(VEZ__RECORDED) || !vez__record_first(shard))
 		return;
 	lock(shard);
 	struct vez__record *record = vez__record_find(shard, VEZ__OF_REQUEST, r);
@@ -566,7 +563,7 @@ static void begin_anew(void)
 static void in_child(void)
 {
 	readers = 0;
-	if (vez__load(&vez__inspect_used, relaxed))
+	if (vez__watches(VEZ__RECORDED))
 		begin_anew();
 }
 

@@ -42,15 +42,11 @@ struct vez__shown {
 #define vez__inspect_left(object) ((void)(object))
 #else
 
-/* Hidden where they are used, too: one instruction looks. */
-extern uint32_t vez__inspect_on __attribute__((visibility("hidden")));
-/* Something was ever written down. */
-extern uint32_t vez__inspect_used __attribute__((visibility("hidden")));
 
 /* Whether what happens is to be written down. */
 static inline bool vez__inspecting(void)
 {
-	return VEZ__UNLIKELY(vez__load(&vez__inspect_on, relaxed) != 0);
+	return vez__watches(VEZ__INSPECTED);
 }
 
 /* ---- asynchronous requests ---- */
@@ -151,7 +147,7 @@ bool vez__inspect_leaves(const void *object);
 
 static inline void vez__inspect_left(const void *object)
 {
-	if (VEZ__UNLIKELY(vez__load(&vez__inspect_used, relaxed) != 0))
+	if (vez__watches(VEZ__RECORDED))
 		vez__inspect_leaves(object);
 }
 

@@ -72,6 +72,8 @@ void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, 
 {
 	VEZ__PROBE2(wake, first, 1);
 #ifndef VEZ__TSAN
+	if (vez__checked())
+		vez__told_release(second);
 	if (vez__sys_futex_wake_op(first, second, value, threshold, false) == 0) {
 		VEZ__PROBE2(wake, second, 1);
 		return;

@@ -47,6 +47,8 @@ static bool look_again(void *arg)
 static VEZ__COLD void enter_slow(uint64_t *word, uint64_t seen)
 {
 	struct look look = { word, seen };
+	if (vez__checked() && try_enter(word, &look.seen, 0)) /* not the fast path's to take */
+		return;
 	if (vez__spin(VEZ__SPIN_LOCK, 1, 1, look_again, &look))
 		return;
 	seen = look.seen;
@@ -64,23 +66,47 @@ static VEZ__COLD void enter_slow(uint64_t *word, uint64_t seen)
 void vez__lock_enter(uint64_t *word)
 {
 	uint64_t seen = vez__load(word, relaxed);
-	if (VEZ__UNLIKELY(!try_enter(word, &seen, 0)))
+	if (VEZ__UNLIKELY(vez__checked() || (seen & VEZ__LOCKED)) ||
+	    VEZ__UNLIKELY(!vez__cas_fast(word, &seen, seen | VEZ__LOCKED, acquire)))
 		enter_slow(word, seen);
 }
 
-bool vez__lock_leave(uint64_t *word, uint64_t seen, uint64_t next)
+static VEZ__INLINE bool leave(uint64_t *word, uint64_t seen, uint64_t next, bool told)
 {
-	if (!vez__cas(word, &seen, next & ~(VEZ__LOCKED | VEZ__CONTENDED), acq_rel))
+	if (!vez__cas_if(told, word, &seen, next & ~(VEZ__LOCKED | VEZ__CONTENDED), acq_rel))
 		return false;
 	if (VEZ__UNLIKELY(seen & VEZ__CONTENDED))
 		vez__futex_wake(low_half(word));
 	return true;
 }
 
-void vez__lock_exit(uint64_t *word)
+static VEZ__COLD bool leave_told(uint64_t *word, uint64_t seen, uint64_t next)
+{
+	return leave(word, seen, next, true);
+}
+
+bool vez__lock_leave(uint64_t *word, uint64_t seen, uint64_t next)
+{
+	return vez__checked() ? leave_told(word, seen, next) : leave(word, seen, next, false);
+}
+
+static VEZ__INLINE void leave_anyway(uint64_t *word, bool told)
 {
 	uint64_t seen;
 	do
 		seen = vez__load(word, relaxed);
-	while (!vez__lock_leave(word, seen, seen));
+	while (!leave(word, seen, seen, told));
+}
+
+static VEZ__COLD void exit_told(uint64_t *word)
+{
+	leave_anyway(word, true);
+}
+
+void vez__lock_exit(uint64_t *word)
+{
+	if (vez__checked())
+		exit_told(word);
+	else
+		leave_anyway(word, false);
 }

@@ -15,7 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "atomic.h"
+
 #define NS_PER_S INT64_C(1000000000)
+/* How late a signal may be handled that is held back. */
+#define SIGNALS_LATE_NS INT64_C(50000000)
 
 /* SYS_futex takes two longs, whatever the C library's time_t. */
 struct kernel_timespec {
@@ -42,7 +46,7 @@ static struct kernel_timespec kernel_time(int64_t moment)
 	return (struct kernel_timespec){ sec > LONG_MAX ? LONG_MAX : (long)sec, (long)(moment % NS_PER_S) };
 }
 
-int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+static int wait_until(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
 {
 	struct kernel_timespec ts;
 	const struct kernel_timespec *limit = NULL;
@@ -51,6 +55,46 @@ int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadli
 		limit = &ts;
 	}
 	return (int)-futex(word, FUTEX_WAIT_BITSET, shared, expected, limit, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* Whether a program's signal handlers wait for this thread to call a function that ThreadSanitizer knows. */
+static bool holds_back(void)
+{
+#ifdef VEZ__TSAN
+	return true;
+#else
+	return vez__watches(VEZ__HELD_BACK);
+#endif
+}
+
+/* A wait with a limit ends with EINTR when a signal comes, one without is begun anew by the kernel. What came just before
+ * the wait is noticed at its end. */
+static vez_deadline_t bounded(vez_deadline_t deadline)
+{
+	int64_t limit = vez__sys_now() + SIGNALS_LATE_NS;
+	return deadline < limit ? deadline : limit;
+}
+
+/* Runs the handlers that were held back: this is one of those functions. */
+static void let_signals_in(void)
+{
+	sigset_t mask;
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+}
+
+static int wait_letting_signals_in(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+{
+	let_signals_in();
+	int rc = wait_until(word, expected, bounded(deadline), shared);
+	let_signals_in();
+	return rc;
+}
+
+int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+{
+	if (VEZ__UNLIKELY(holds_back()))
+		return wait_letting_signals_in(word, expected, deadline, shared);
+	return wait_until(word, expected, deadline, shared);
 }
 
 int vez__sys_futex_wake(uint32_t *word, int count, bool shared)

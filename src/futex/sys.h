@@ -14,7 +14,8 @@
 #include "vez/deadline.h"
 
 /* FUTEX_WAIT_BITSET: sleeps if *word is still expected, until a wake or the deadline (VEZ_FOREVER: none; it must
- * not be negative). 0, or EAGAIN, EINTR, ETIMEDOUT as the kernel says; anything else: it refuses. */
+ * not be negative). 0, or EAGAIN, EINTR, ETIMEDOUT as the kernel says: it may say ETIMEDOUT before the deadline, where
+ * signals are held back (checker.h) and have to be let in now and then. Anything else: it refuses. */
 int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
 
 /* FUTEX_WAKE: how many were woken; an address that is no longer mapped, or used for something else, wakes nobody.

@@ -329,7 +329,10 @@ int vez_inspect(FILE *out)
 
 void vez_inspect_enable(bool on)
 {
-	vez__store(&vez__inspect_on, on, relaxed);
+	if (on)
+		vez__fetch_or(&vez__watch, VEZ__INSPECTED, relaxed);
+	else
+		vez__fetch_and(&vez__watch, ~VEZ__INSPECTED, relaxed);
 }
 
 __attribute__((constructor)) static void begin(void)

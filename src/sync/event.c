@@ -99,12 +99,22 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	return let_through > 0;
 }
 
-/* Goes through if the event is set, and nobody is inside or that is all the same. */
-static inline bool try_take(struct vez__core *c, uint64_t barring)
+/* Goes through if the event is set, whoever is inside. */
+static inline bool try_take(struct vez__core *c)
 {
 	uint64_t seen = vez__load(&c->word_, acquire);
-	while ((seen & SET) && !(seen & barring))
+	while (seen & SET)
 		if (!(seen & AUTO) || vez__cas(&c->word_, &seen, seen & ~SET, acquire))
+			return true;
+	return false;
+}
+
+/* The fast path: nobody is inside. */
+static inline bool take_fast(struct vez__core *c)
+{
+	uint64_t seen = vez__load_fast(&c->word_, acquire);
+	while (!vez__checked() && (seen & (SET | VEZ__LOCKED)) == SET)
+		if (!(seen & AUTO) || vez__cas_fast(&c->word_, &seen, seen & ~SET, acquire))
 			return true;
 	return false;
 }
@@ -112,20 +122,20 @@ static inline bool try_take(struct vez__core *c, uint64_t barring)
 static bool fast(struct vez__core *c, vez_request_t *r)
 {
 	(void)r;
-	return try_take(c, VEZ__LOCKED);
+	return take_fast(c);
 }
 
 static int attempt(struct vez__core *c, vez_request_t *r)
 {
 	(void)r;
-	return try_take(c, 0) ? 0 : EBUSY;
+	return try_take(c) ? 0 : EBUSY;
 }
 
 static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
 	if (vez__must_queue(r) && (seen & AUTO))
 		vez__fetch_or(&in->core->word_, CHOSEN, relaxed);
-	return !vez__must_queue(r) && try_take(in->core, 0) ? 0 : EBUSY;
+	return !vez__must_queue(r) && try_take(in->core) ? 0 : EBUSY;
 }
 
 #define RULES(...) \
@@ -151,14 +161,14 @@ static VEZ__COLD int wait_slow(vez_event_t *e, vez_deadline_t deadline, vez_canc
 
 int vez_event_wait(vez_event_t *e)
 {
-	return VEZ__LIKELY(try_take(&e->core_, VEZ__LOCKED)) ? 0 : wait_slow(e, VEZ_FOREVER, NULL);
+	return VEZ__LIKELY(take_fast(&e->core_)) ? 0 : wait_slow(e, VEZ_FOREVER, NULL);
 }
 
 int vez_event_wait_until(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	if (vez__is_fired(cancel))
 		return ECANCELED;
-	return VEZ__LIKELY(try_take(&e->core_, VEZ__LOCKED)) ? 0 : wait_slow(e, deadline, cancel);
+	return VEZ__LIKELY(take_fast(&e->core_)) ? 0 : wait_slow(e, deadline, cancel);
 }
 
 int vez_event_wait_async(vez_event_t *e, vez_request_t *r)
@@ -168,16 +178,26 @@ int vez_event_wait_async(vez_event_t *e, vez_request_t *r)
 
 /* ---- set and the rest ---- */
 
-int vez_event_set(vez_event_t *e)
+static VEZ__INLINE int set(vez_event_t *e, bool told)
 {
 	uint64_t seen = vez__load(&e->core_.word_, relaxed);
 	uint64_t enters;
 	do
 		enters = undecided_in(seen) > 0 && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
-	while (!vez__cas(&e->core_.word_, &seen, with_set(seen) | enters, acq_rel));
+	while (!vez__cas_if(told, &e->core_.word_, &seen, with_set(seen) | enters, acq_rel));
 	if (enters)
 		vez__leave_in_handler(&e->core_, &auto_rules);
 	return 0;
+}
+
+static VEZ__COLD int set_told(vez_event_t *e)
+{
+	return set(e, true);
+}
+
+int vez_event_set(vez_event_t *e)
+{
+	return vez__checked() ? set_told(e) : set(e, false);
 }
 
 static VEZ__COLD void reset_inside(vez_event_t *e)

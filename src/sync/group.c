@@ -154,8 +154,8 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 static inline bool enter_fast(vez_group_t *g, uint32_t id)
 {
 	uint64_t seen = vez__load(&g->core_.word_, relaxed);
-	return !(seen & (WAITING | VEZ__LOCKED)) && admits(seen, id) &&
-	       vez__cas(&g->core_.word_, &seen, with_state(seen, count_in(seen) + 1, id), acquire);
+	return !vez__checked() && !(seen & (WAITING | VEZ__LOCKED)) && admits(seen, id) &&
+	       vez__cas_fast(&g->core_.word_, &seen, with_state(seen, count_in(seen) + 1, id), acquire);
 }
 
 static bool fast(struct vez__core *c, vez_request_t *r)
@@ -205,25 +205,40 @@ static uint64_t entering(uint64_t seen)
 	return lets_in && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
 }
 
-int vez_group_leave(vez_group_t *g)
+/* It is decided who has entered, and another thread is about to count them. */
+static VEZ__COLD uint64_t look_again_inside(vez_group_t *g)
 {
 	struct vez__stay in;
+	vez__enter(&in, &g->core_);
+	vez__leave(&in, &group_rules);
+	return vez__load(&g->core_.word_, relaxed);
+}
+
+static VEZ__INLINE int leave(vez_group_t *g, bool told)
+{
 	uint64_t enters;
 	uint64_t seen = vez__load(&g->core_.word_, relaxed);
 	do {
 		while (count_in(seen) == 0) {
 			if (!(seen & WAITING))
 				return EPERM;
-			/* It is decided who has entered, and another thread is about to count them. */
-			vez__enter(&in, &g->core_);
-			vez__leave(&in, &group_rules);
-			seen = vez__load(&g->core_.word_, relaxed);
+			seen = look_again_inside(g);
 		}
 		enters = entering(seen);
-	} while (!vez__cas(&g->core_.word_, &seen, (seen | enters) - ONE, acq_rel));
-	if (enters)
+	} while (!vez__cas_if(told, &g->core_.word_, &seen, (seen | enters) - ONE, acq_rel));
+	if (VEZ__UNLIKELY(enters))
 		vez__leave_entered(&g->core_, &group_rules);
 	return 0;
+}
+
+static VEZ__COLD int leave_told(vez_group_t *g)
+{
+	return leave(g, true);
+}
+
+int vez_group_leave(vez_group_t *g)
+{
+	return vez__checked() ? leave_told(g) : leave(g, false);
 }
 
 /* ---- the rest ---- */

@@ -103,7 +103,7 @@ int vez_latch_wait_async(vez_latch_t *l, vez_request_t *r)
 	return vez__file_async(&l->core_, &latch_rules, r);
 }
 
-int vez_latch_count_down(vez_latch_t *l, uint32_t n)
+static VEZ__INLINE int count_down(vez_latch_t *l, uint32_t n, bool told)
 {
 	uint64_t seen = vez__load(&l->core_.word_, relaxed);
 	uint64_t taken, enters;
@@ -113,10 +113,20 @@ int vez_latch_count_down(vez_latch_t *l, uint32_t n)
 			return 0;
 		taken = n < count ? n : count;
 		enters = taken == count && (seen & AWAITED) && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
-	} while (!vez__cas(&l->core_.word_, &seen, (seen | enters) - (taken << 32), acq_rel));
+	} while (!vez__cas_if(told, &l->core_.word_, &seen, (seen | enters) - (taken << 32), acq_rel));
 	if (enters)
 		vez__leave_entered(&l->core_, &latch_rules);
 	return 0;
+}
+
+static VEZ__COLD int count_down_told(vez_latch_t *l, uint32_t n)
+{
+	return count_down(l, n, true);
+}
+
+int vez_latch_count_down(vez_latch_t *l, uint32_t n)
+{
+	return vez__checked() ? count_down_told(l, n) : count_down(l, n, false);
 }
 
 uint32_t vez_latch_count(const vez_latch_t *l)

@@ -11,7 +11,7 @@
  *	bit 33    QUEUED      requests are queued. Inside
  *	bit 34    GUARDED     some of them have guards. Inside
  *	bits 36-38  FAIR, RECURSIVE, ERRORCHECK   constant
- *	bit 39    NOTED       inspection knows the owner. Set by that, after it took it; cleared with HELD
+ *	bit 39    NOTED       inspection or a race checker knows the owner. Set by that, after it took it; cleared with HELD
  *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by the thread that
  *           grants it; read anywhere
  *  holds_   how often it holds; by the owner, or for it by the thread that grants it
@@ -366,18 +366,28 @@ static bool look_again(void *m)
 	return try_take(m);
 }
 
-/* The caller, which owns it now, is known to inspection. */
-static VEZ__COLD void note(vez_mutex_t *m)
+/* Whether a wait with these limits may end without the mutex. */
+static inline bool is_bounded(vez_deadline_t deadline, const vez_cancel_t *cancel)
 {
-	if (vez__inspect_owns(m))
+	return deadline != VEZ_FOREVER || cancel;
+}
+
+/* The caller, which owns it now, is known to inspection, or to a race checker, which is told of nothing before. */
+static VEZ__COLD void note(vez_mutex_t *m, bool bounded)
+{
+	if (vez__checked()) {
+		vez__told_acquire(&m->core_.word_, sizeof m->core_.word_);
+		vez__told_locked(m, bounded);
+	}
+	if ((vez__inspecting() && vez__inspect_owns(m)) || vez__checked())
 		vez__fetch_or(&m->core_.word_, NOTED, relaxed);
 }
 
-/* The caller owns it now. */
-static inline int taken(vez_mutex_t *m)
+/* The caller owns it now; whether it would have waited within bounds only. */
+static inline int taken(vez_mutex_t *m, bool bounded)
 {
-	if (vez__inspecting())
-		note(m);
+	if (vez__watched())
+		note(m, bounded);
 	return 0;
 }
 
@@ -413,10 +423,13 @@ static VEZ__COLD int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_canc
 		return ECANCELED;
 	if ((word & TRACKED) && is_owner(m))
 		return relock(m, EDEADLK);
+	bool bounded = is_bounded(deadline, cancel);
+	if (vez__checked() && !bounded)
+		vez__told_locks(m);
 	int rc = try_take(m) ? 0 : lock_contended(m, deadline, cancel);
 	if (rc == 0)
 		note_owner(m, word, vez__self(), 1);
-	return rc == 0 ? taken(m) : rc;
+	return rc == 0 ? taken(m, bounded) : rc;
 }
 
 /* Guesses the word first, that of a default mutex which nobody waits for: to load it before the exchange costs 2 ns
@@ -424,15 +437,15 @@ static VEZ__COLD int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_canc
 static inline bool lock_fast(vez_mutex_t *m)
 {
 	uint64_t guess = 0;
-	if (VEZ__LIKELY(vez__cas(&m->core_.word_, &guess, HELD, acquire)))
+	if (VEZ__LIKELY(vez__cas_fast(&m->core_.word_, &guess, HELD, acquire)))
 		return true;
-	return !(guess & (HELD | VEZ__HANDOFF | TRACKED)) && vez__cas(&m->core_.word_, &guess, guess | HELD, acquire);
+	return !(guess & (HELD | VEZ__HANDOFF | TRACKED)) && vez__cas_fast(&m->core_.word_, &guess, guess | HELD, acquire);
 }
 
 int vez_mutex_lock(vez_mutex_t *m)
 {
 	if (VEZ__LIKELY(lock_fast(m)))
-		return taken(m);
+		return taken(m, false);
 	return lock_slow(m, VEZ_FOREVER, NULL);
 }
 
@@ -440,21 +453,21 @@ int vez_mutex_lock_until(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *
 {
 	bool fired = vez__is_fired(cancel);
 	if (!fired && VEZ__LIKELY(lock_fast(m)))
-		return taken(m);
+		return taken(m, is_bounded(deadline, cancel));
 	return lock_slow(m, deadline, cancel);
 }
 
 int vez_mutex_trylock(vez_mutex_t *m)
 {
 	if (VEZ__LIKELY(lock_fast(m)))
-		return taken(m);
+		return taken(m, true);
 	uint64_t word = vez__load(&m->core_.word_, relaxed);
 	if ((word & TRACKED) && is_owner(m))
 		return relock(m, EBUSY);
 	if (!try_take(m))
 		return EBUSY;
 	note_owner(m, word, vez__self(), 1);
-	return taken(m);
+	return taken(m, true);
 }
 
 /* ---- unlock ---- */
@@ -464,6 +477,15 @@ int vez_mutex_trylock(vez_mutex_t *m)
 static inline bool has_to_enter(uint64_t seen)
 {
 	return (seen & QUEUED) && !(seen & VEZ__LOCKED) && !(seen & VEZ__ASKED);
+}
+
+/* The caller is about to let it go. */
+static void note_gone(vez_mutex_t *m, uint64_t word)
+{
+	if (word & NOTED)
+		vez__inspect_disowns(m);
+	if (vez__checked())
+		vez__told_unlocks(m);
 }
 
 /* The owner asks for guards. */
@@ -480,8 +502,7 @@ static VEZ__COLD int let_go(vez_mutex_t *m)
 {
 	uint64_t seen = vez__load(&m->core_.word_, relaxed);
 	bool enters;
-	if (seen & NOTED)
-		vez__inspect_disowns(m);
+	note_gone(m, seen);
 	do {
 		if (!(seen & HELD))
 			return EPERM;
@@ -508,7 +529,7 @@ int vez_mutex_unlock(vez_mutex_t *m)
 {
 	uint64_t seen = vez__load(&m->core_.word_, relaxed);
 	if (VEZ__LIKELY((seen & (HELD | NOTED | TRACKED | GUARDED)) == HELD) && VEZ__LIKELY(!has_to_enter(seen)) &&
-	    VEZ__LIKELY(vez__cas(&m->core_.word_, &seen, seen & ~HELD, release)))
+	    VEZ__LIKELY(vez__cas_fast(&m->core_.word_, &seen, seen & ~HELD, release)))
 		return 0;
 	return seen & TRACKED ? unlock_tracked(m) : let_go(m);
 }
@@ -529,17 +550,22 @@ uint32_t vez__mutex_release_all(vez_mutex_t *m)
 	return holds;
 }
 
-void vez__mutex_restore(vez_mutex_t *m, uint32_t holds)
+static void set_holds(vez_mutex_t *m, uint32_t holds)
 {
 	if (vez__load(&m->core_.word_, relaxed) & TRACKED)
 		m->holds_ = holds;
-	taken(m);
+}
+
+void vez__mutex_restore(vez_mutex_t *m, uint32_t holds)
+{
+	set_holds(m, holds);
+	taken(m, false);
 }
 
 void vez__mutex_retake(vez_mutex_t *m, uint32_t holds)
 {
 	vez_mutex_lock(m);
-	vez__mutex_restore(m, holds);
+	set_holds(m, holds);
 }
 
 void vez__mutex_queue(vez_mutex_t *m, vez_request_t *r)
@@ -604,8 +630,7 @@ static int wait_guarded(vez_mutex_t *m, struct vez__guard guard, bool owned, vez
 	if (owned) {
 		uint64_t word = vez__load(&m->core_.word_, relaxed);
 		note_owner(m, word, 0, 0);
-		if (word & NOTED)
-			vez__inspect_disowns(m);
+		note_gone(m, word);
 	}
 	int rc = file_guarded(m, &w, owned);
 	return rc == EINPROGRESS ? vez__await(&w.r, deadline) : rc;
@@ -651,12 +676,13 @@ static int relock_when(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t d
 static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline,
 				    vez_cancel_t *cancel)
 {
-	bool late = vez__deadline_passed(deadline);
+	bool late = vez__deadline_passed(deadline), bounded = is_bounded(deadline, cancel);
 	if (!owned && (try_take(m) || (!late && vez__spin(VEZ__SPIN_MUTEX, VEZ__SPIN_RARELY, look_again, m)))) {
 		owned = true;
 		note_owner(m, vez__load(&m->core_.word_, relaxed), vez__self(), 1);
+		taken(m, bounded);
 		if (guard.fn(guard.arg))
-			return taken(m);
+			return 0;
 	}
 	if (late) {
 		if (owned)
@@ -664,7 +690,7 @@ static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct vez__guard guard, boo
 		return ETIMEDOUT;
 	}
 	int rc = wait_guarded(m, guard, owned, deadline, cancel);
-	return rc == 0 ? taken(m) : rc;
+	return rc == 0 ? taken(m, bounded) : rc;
 }
 
 int vez_mutex_lock_when(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
@@ -676,8 +702,10 @@ int vez_mutex_lock_when(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez
 	if (vez__is_fired(cancel))
 		return ECANCELED;
 	bool owned = lock_fast(m);
+	if (owned)
+		taken(m, is_bounded(deadline, cancel));
 	if (owned && guard(arg))
-		return taken(m);
+		return 0;
 	if (!owned && (vez__load(&m->core_.word_, relaxed) & TRACKED) && is_owner(m))
 		return relock_when(m, g, deadline, cancel);
 	return lock_when_slow(m, g, owned, deadline, cancel);
@@ -740,12 +768,17 @@ int vez_mutex_init(vez_mutex_t *m, unsigned flags)
 	m->core_.word_ = (flags & VEZ_FAIR ? FAIR : 0) | (flags & VEZ_RECURSIVE ? RECURSIVE : 0) |
 			 (flags & VEZ_ERRORCHECK ? ERRORCHECK : 0);
 	vez__inspect_left(m); /* who has forked makes what it holds anew */
+	if (vez__checked())
+		vez__told_made(m);
 	return 0;
 }
 
 int vez_mutex_destroy(vez_mutex_t *m)
 {
-	return vez__destroy(&m->core_, &mutex_rules, HELD);
+	int rc = vez__destroy(&m->core_, &mutex_rules, HELD);
+	if (rc == 0 && vez__checked())
+		vez__told_gone(m);
+	return rc;
 }
 
 unsigned vez_mutex_holds(const vez_mutex_t *m)

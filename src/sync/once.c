@@ -95,6 +95,6 @@ static VEZ__COLD int once_slow(vez_once_t *o, int (*fn)(void *), void *arg)
 
 int vez_once(vez_once_t *o, int (*fn)(void *), void *arg)
 {
-	uint64_t seen = vez__load(&o->core_.word_, acquire);
-	return VEZ__LIKELY((seen & (DONE | VEZ__LOCKED)) == DONE) ? 0 : once_slow(o, fn, arg);
+	uint64_t seen = vez__load_fast(&o->core_.word_, acquire);
+	return VEZ__LIKELY(!vez__checked() && (seen & (DONE | VEZ__LOCKED)) == DONE) ? 0 : once_slow(o, fn, arg);
 }

@@ -279,8 +279,10 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 static inline bool read_fast(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_;
+	if (vez__checked())
+		return false;
 	do
-		if (VEZ__LIKELY(vez__cas(&l->core_.word_, &seen, seen + HOLD, acquire)))
+		if (VEZ__LIKELY(vez__cas_fast(&l->core_.word_, &seen, seen + HOLD, acquire)))
 			return true;
 	while (seen < HOLDS && !(seen & (UPGRADERS | VEZ__LOCKED)));
 	return false;
@@ -289,7 +291,7 @@ static inline bool read_fast(vez_rwlock_t *l)
 static inline bool write_fast(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_;
-	return vez__cas(&l->core_.word_, &seen, seen + WRITING, acquire);
+	return !vez__checked() && vez__cas_fast(&l->core_.word_, &seen, seen + WRITING, acquire);
 }
 
 static bool fast_read(struct vez__core *c, vez_request_t *r)
@@ -429,8 +431,11 @@ static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uin
 	if ((seen & NOTED) && after(seen, &next) && !(next & NOTED))
 		vez__inspect_disowns(l);
 	do {
-		if (!after(seen, &next))
+		if (!after(seen, &next)) {
+			if (vez__checked())
+				vez__told_unlocks(l); /* a checker knows no holder, as any thread may unlock */
 			return EPERM;
+		}
 		enters = is_due(next) && !(seen & VEZ__LOCKED);
 	} while (!vez__cas(&l->core_.word_, &seen, enters ? next | VEZ__LOCKED : next, acq_rel));
 	if (enters)
@@ -441,8 +446,10 @@ static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uin
 int vez_rwlock_rdunlock(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_ + HOLD;
+	if (vez__checked())
+		return give_back(l, after_rdunlock);
 	do
-		if (VEZ__LIKELY(vez__cas(&l->core_.word_, &seen, seen - HOLD, release)))
+		if (VEZ__LIKELY(vez__cas_fast(&l->core_.word_, &seen, seen - HOLD, release)))
 			return 0;
 	while (seen >= HOLD && seen < MARKED && !(seen & UPGRADERS));
 	return give_back(l, after_rdunlock);
@@ -451,7 +458,7 @@ int vez_rwlock_rdunlock(vez_rwlock_t *l)
 int vez_rwlock_wrunlock(vez_rwlock_t *l)
 {
 	uint64_t seen = l->free_ + WRITING;
-	if (VEZ__LIKELY(vez__cas(&l->core_.word_, &seen, seen - WRITING, release)))
+	if (!vez__checked() && VEZ__LIKELY(vez__cas_fast(&l->core_.word_, &seen, seen - WRITING, release)))
 		return 0;
 	return give_back(l, after_wrunlock);
 }

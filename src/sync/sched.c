@@ -198,12 +198,21 @@ static const struct vez__rules sched_rules = {
 	.serve = serve, .retry = retry, .gave_up = keep_no_more,
 };
 
-/* If rc says so the caller has entered now: inspection is to know. */
-static inline int entered(vez_sched_t *s, int rc)
+/* If rc says so the caller has entered now: a checker and inspection are to know. */
+static VEZ__COLD int note(vez_sched_t *s, int rc)
 {
-	if (vez__inspecting() && rc == 0)
+	if (rc != 0)
+		return rc;
+	if (vez__checked())
+		vez__told_acquire(&s->core_.word_, sizeof s->core_.word_);
+	if (vez__inspecting())
 		(void)vez__inspect_owns(s);
 	return rc;
+}
+
+static inline int entered(vez_sched_t *s, int rc)
+{
+	return vez__watched() ? note(s, rc) : rc;
 }
 
 static bool is_owner(const vez_sched_t *s)
@@ -216,7 +225,7 @@ static inline bool enter_fast(vez_sched_t *s)
 {
 	uint64_t *word = &s->core_.word_;
 	uint64_t seen = vez__load(word, relaxed);
-	if ((seen & (TAKEN | WAITING | GAP | VEZ__LOCKED)) || !vez__cas(word, &seen, seen | TAKEN, acquire))
+	if ((seen & (TAKEN | WAITING | GAP | VEZ__LOCKED)) || !vez__cas_fast(word, &seen, seen | TAKEN, acquire))
 		return false;
 	vez__store(&s->owner_, vez__self(), relaxed);
 	return true;
@@ -251,22 +260,33 @@ int vez_sched_enter_until(vez_sched_t *s, const void *what, vez_deadline_t deadl
 
 /* ---- leave ---- */
 
-int vez_sched_leave(vez_sched_t *s)
+/* By its owner. */
+static VEZ__INLINE int leave(vez_sched_t *s, bool told)
 {
 	uint64_t enters;
-	if (!is_owner(s))
-		return EPERM;
-	vez__inspect_left(s);
 	vez__store(&s->owner_, 0, relaxed);
 	uint64_t seen = vez__load(&s->core_.word_, relaxed);
 	do {
 		if (seen & GAP)
 			vez__store(&s->left_at_, vez__sys_now(), relaxed);
 		enters = (seen & WAITING) && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
-	} while (!vez__cas(&s->core_.word_, &seen, (seen | LEFT | enters) & ~TAKEN, acq_rel));
+	} while (!vez__cas_if(told, &s->core_.word_, &seen, (seen | LEFT | enters) & ~TAKEN, acq_rel));
 	if (enters)
 		vez__leave_entered(&s->core_, &sched_rules);
 	return 0;
+}
+
+static VEZ__COLD int leave_noted(vez_sched_t *s)
+{
+	vez__inspect_left(s);
+	return leave(s, true);
+}
+
+int vez_sched_leave(vez_sched_t *s)
+{
+	if (!is_owner(s))
+		return EPERM;
+	return vez__watches(VEZ__CHECKED | VEZ__RECORDED) ? leave_noted(s) : leave(s, false);
 }
 
 /* ---- the rest ---- */

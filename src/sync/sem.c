@@ -239,8 +239,8 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 static inline bool acquire_fast(vez_sem_t *s, uint32_t n)
 {
 	uint64_t seen = vez__load(&s->core_.word_, relaxed);
-	return !(seen & (DEMAND_BITS | CLOSED | VEZ__LOCKED)) && seen >= with_permits(n) &&
-	       vez__cas(&s->core_.word_, &seen, seen - with_permits(n), acquire);
+	return !vez__checked() && !(seen & (DEMAND_BITS | CLOSED | VEZ__LOCKED)) && seen >= with_permits(n) &&
+	       vez__cas_fast(&s->core_.word_, &seen, seen - with_permits(n), acquire);
 }
 
 static bool fast(struct vez__core *c, vez_request_t *r)
@@ -269,6 +269,8 @@ int vez_sem_acquire(vez_sem_t *s, uint32_t n)
 
 int vez_sem_try_acquire(vez_sem_t *s, uint32_t n)
 {
+	if (VEZ__LIKELY(acquire_fast(s, n)))
+		return 0;
 	return n > max_of(s) ? EINVAL : attempt(&s->core_, &(vez_request_t){ .value_ = n });
 }
 
@@ -347,8 +349,8 @@ static inline bool release_fast(vez_sem_t *s, uint32_t n)
 {
 	uint64_t seen = vez__load(&s->core_.word_, relaxed);
 	uint64_t max = max_of(s);
-	return n <= max && !(seen & DEMAND_BITS) && seen < with_permits(max - n + 1) &&
-	       vez__cas(&s->core_.word_, &seen, seen + with_permits(n), release);
+	return !vez__checked() && n <= max && !(seen & DEMAND_BITS) && seen < with_permits(max - n + 1) &&
+	       vez__cas_fast(&s->core_.word_, &seen, seen + with_permits(n), release);
 }
 
 int vez_sem_release(vez_sem_t *s, uint32_t n)

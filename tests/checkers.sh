@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# ThreadSanitizer, helgrind and DRD believe a correct program that links the library as it was built, and find the faults
+# that are planted in it. tests/tools/handovers.c is that program. Under ThreadSanitizer a signal's token fires, too,
+# though all threads wait in vez.
+#
+# Seen to fail: an acquire or a release that is not told; a fast path taken under a checker; FUTEX_WAKE_OP that is not
+# told; helgrind not made to forget the last access; a lock not told to be taken, or to be given up; waits that are not
+# bounded (the signal is not handled in 30 s).
+set -eu
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failures=0
+ran=0
+
+fail() {
+	echo "$1"
+	sed 's/^/    /' "$tmp/log"
+	failures=$((failures + 1))
+}
+
+# compile COMPILER OUT OPTION...
+compile() {
+	compiler=$1 out=$2
+	shift 2
+	"$compiler" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Wshadow -Werror -Iinclude -pthread "$@" -o "$out" \
+		tests/tools/handovers.c -L"$build/lib" -lvez -Wl,-rpath,"$(realpath "$build")/lib"
+}
+
+# run COMMAND...: its status; 66: something was reported
+run() {
+	status=0
+	TSAN_OPTIONS=exitcode=66 timeout 300 "$@" >"$tmp/log" 2>&1 || status=$?
+}
+
+# believes NAME COMMAND...: the correct program; and a race
+believes() {
+	name=$1
+	shift
+	ran=$((ran + 1))
+	run "$@"
+	[ "$status" = 0 ] || fail "$name: the correct program: exit status $status"
+	run "$@" race
+	if [ "$status" != 66 ] || ! grep -qE ' race|Conflicting' "$tmp/log"; then fail "$name: a race is not reported"; fi
+}
+
+for compiler in gcc clang; do
+	if ! echo 'int main(void) { return 0; }' | "$compiler" -fsanitize=thread -x c -o /dev/null - 2>/dev/null; then
+		echo "skip  ThreadSanitizer of $compiler: it is not here"
+		continue
+	fi
+	compile "$compiler" "$tmp/program" -fsanitize=thread
+	believes "ThreadSanitizer of $compiler" "$tmp/program"
+	run "$tmp/program" inversion
+	grep -q 'lock-order-inversion' "$tmp/log" || fail "ThreadSanitizer of $compiler: an inversion is not reported"
+	run "$tmp/program" unlock
+	grep -q 'unlock of an unlocked' "$tmp/log" || fail "ThreadSanitizer of $compiler: an unlock is not reported"
+done
+
+# It is told where the library was built with valgrind's headers.
+if command -v valgrind >/dev/null 2>&1 && echo '#include <valgrind/drd.h>' | gcc -E -x c - >/dev/null 2>&1; then
+	compile gcc "$tmp/program"
+	for tool in helgrind drd; do
+		believes $tool valgrind -q --tool=$tool --fair-sched=yes --error-exitcode=66 \
+			--suppressions=scripts/vez.supp "$tmp/program"
+	done
+else
+	echo "skip  helgrind and DRD: valgrind or its headers are not here"
+fi
+
+[ "$failures" = 0 ]
