@@ -152,12 +152,19 @@ static uint64_t file(vez_cancel_t *cancel)
 
 static bool at_once;
 
+/* A call runs some of the functions, the library's thread the rest, in order. */
+static void await_all(void)
+{
+	vez_request_wait(&requests[waiters - 1], VEZ_FOREVER, NULL);
+}
+
 static void grant_all(void)
 {
 	if (at_once)
 		vez_sem_release(&sem, (uint32_t)waiters);
 	for (uint64_t i = 0; i < waiters && !at_once; i++)
 		vez_sem_release(&sem, 1);
+	await_all();
 }
 
 static uint64_t grants(uint64_t n)
@@ -180,6 +187,7 @@ static uint64_t fires(uint64_t n)
 		wrong += file(&token);
 		part(-1);
 		vez_cancel_fire(&token);
+		await_all();
 		part(1);
 		wrong += completed[1] != waiters || completed[0] != 0 || !vez_cancel_clear(&token);
 	}

@@ -66,6 +66,7 @@
 #include "token.h"
 
 #define SHARD_BITS 6
+#define GATHERED 1024
 
 /* A completion that is under way. */
 struct run {
@@ -356,12 +357,18 @@ static vez_request_t *next_to_call(void)
 	return r;
 }
 
+/* What a handler leaves when the last one has returned is seen by vez__calls_end. */
 static void drain(void)
 {
 	if (mine.calling)
 		return;
-	for (vez_request_t *r; (r = next_to_call());)
-		call(r, false);
+	while (mine.waiting > 0) {
+		vez_request_t *r = next_to_call();
+		if (r)
+			call(r, false);
+	}
+	vez__order_for_handlers();
+	mine.calling = false;
 }
 
 /* So many functions of others are called now. */
@@ -401,13 +408,13 @@ void vez__calls_in_handler(int more)
 	mine.handlers += (uint32_t)more;
 }
 
-/* What is left to the library's thread gathers, and is handed a batch at a time. */
+/* What is left to the library's thread gathers, and is handed over many at a time: each hand-over may wake it. */
 static void call_all(void)
 {
 	if (mine.calling)
 		return;
 	vez__calls_begin();
-	if (mine.calls > 1 && (mine.left > 0 || mine.waiting >= vez__calls_batch))
+	if (mine.calls > 1 && (mine.left > 0 || mine.waiting >= GATHERED))
 		drain();
 	vez__calls_end();
 }
@@ -451,18 +458,17 @@ bool vez__calls_is_library(void)
 	return mine.library;
 }
 
-/* Calls a batch of functions; what these settle comes last. False: there was none. */
+/* Calls a batch of functions; what these settle comes last. False: there was none. In the child of a fork that was made in
+ * one of them this thread is the library's no more. */
 static bool call_batch(void)
 {
 	unsigned called = 0;
 	mine.calling = true;
-	for (vez_request_t *r; called < vez__calls_batch && (r = vez__rest_next()); called++) {
+	for (vez_request_t *r; called < vez__calls_batch && mine.library && (r = vez__rest_next()); called++)
 		call(r, true);
-		mine.calling = false;
-		call_all();
-		mine.calling = true;
-	}
 	mine.calling = false;
+	if (mine.waiting > 0)
+		call_all();
 	return called > 0;
 }
 
@@ -470,6 +476,8 @@ static bool call_batch(void)
 bool vez__calls_do_rest(void)
 {
 	static bool objects;
+	if (!mine.library)
+		return false;
 	objects = !objects;
 	return objects ? vez__rest_enter() || call_batch() : call_batch() || vez__rest_enter();
 }
@@ -513,9 +521,9 @@ void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules)
 
 void vez__leave_in_handler(struct vez__core *c, const struct vez__rules *rules)
 {
-	vez__calls_in_handler(1);
+	mine.handlers++;
 	vez__leave_entered(c, rules);
-	vez__calls_in_handler(-1);
+	mine.handlers--;
 }
 
 int vez__destroy(struct vez__core *c, const struct vez__rules *rules, uint64_t bits)

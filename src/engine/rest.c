@@ -5,6 +5,7 @@
  * State
  *  guard     a short lock
  *  functions requests whose functions are to be called, in order: a ring; inside guard
+ *  taken     those that come before: a list; the library's thread's
  *  handed    how many there ever were; inside guard. returned: how many of them have been called, and have returned;
  *            written by the library's thread
  *  places    objects to be entered, and how; those up to most were ever used, turn is the one that was taken last; inside
@@ -40,6 +41,7 @@
 
 static uint64_t guard;
 static struct vez__pending functions;
+static vez_request_t *taken;
 static uint64_t handed, returned;
 static struct {
 	void *object;
@@ -86,15 +88,21 @@ uint64_t vez__rest_returned(void)
 	return vez__load(&returned, acquire);
 }
 
-vez_request_t *vez__rest_next(void)
+/* Takes over all that has been left. */
+static void take_functions(void)
 {
 	enter_guard();
-	vez_request_t *last = functions.last_, *r = last ? last->next_ : NULL;
-	if (r == last)
-		functions.last_ = NULL;
-	else
-		last->next_ = r->next_;
+	taken = vez__pending_take(&functions);
 	leave_guard();
+}
+
+vez_request_t *vez__rest_next(void)
+{
+	if (!taken)
+		take_functions();
+	vez_request_t *r = taken;
+	if (r)
+		taken = r->next_;
 	return r;
 }
 
@@ -202,6 +210,7 @@ void vez__rest_forget(void)
 {
 	guard = 0;
 	functions.last_ = NULL;
+	taken = NULL;
 	handed = returned = 0;
 	memset(places, 0, sizeof places);
 	most = turn = 0;

@@ -237,9 +237,16 @@ static void enter_and_open(void)
 	vez_monitor_exit(&m);
 }
 
+static void await_both(void)
+{
+	for (int i = 0; i < 2; i++)
+		x_assert(vez_request_wait(&r[i], VEZ_FOREVER, NULL) == 0);
+}
+
 static void call_and_open(void)
 {
 	x_assert(vez_monitor_call(&m, open_it, NULL) == 0);
+	await_both();
 }
 
 static void in_order(void)
@@ -247,11 +254,21 @@ static void in_order(void)
 	x_assert(ran == 2 && order[0] == 1 && order[1] == 2);
 }
 
+static void gone(void)
+{
+	x_assert(vez_monitor_destroy(&m) == 0);
+}
+
+static void in_order_and_gone(void)
+{
+	in_order();
+	gone();
+}
+
 /* Whoever learns that they have run may take the monitor away, though the library's thread was asked to come. */
 static void await_both_and_unmap(void)
 {
-	for (int i = 0; i < 2; i++)
-		x_assert(vez_request_wait(&r[i], VEZ_FOREVER, NULL) == 0);
+	await_both();
 	in_order();
 	x_await(vez__load(&arrived, acquire) == 1);
 	x_assert(vez_monitor_destroy(&m) == 0);
@@ -273,8 +290,7 @@ static void enter_and_exit(void)
 
 static void await_both_and_unmap_two(void)
 {
-	for (int i = 0; i < 2; i++)
-		x_assert(vez_request_wait(&r[i], VEZ_FOREVER, NULL) == 0);
+	await_both();
 	x_await(vez__load(&arrived, acquire) == 1);
 	x_assert(vez_monitor_destroy(&m) == 0);
 	x_dead(&m, sizeof m);
@@ -287,7 +303,8 @@ static void open_and_enter(void)
 	enter_and_exit();
 }
 
-X_SCENARIO(rest_bodies, .setup = make_calls, .thread = { call_and_open, x_alarm }, .preemptions = 2);
+X_SCENARIO(rest_bodies, .setup = make_calls, .thread = { call_and_open, x_alarm }, .check = in_order_and_gone,
+	   .preemptions = 2);
 X_SCENARIO(rest_bodies_unmap, .setup = make_calls, .thread = { enter_and_open_last, await_both_and_unmap, x_alarm },
 	   .preemptions = 1, .random = 5000);
 X_SCENARIO(rest_bodies_entered, .setup = make_calls, .thread = { open_and_enter, await_both_and_unmap_two, x_alarm },
@@ -312,14 +329,16 @@ static void open_and_attempt(void)
 	x_dead(&m, sizeof m);
 }
 
-X_SCENARIO(rest_bodies_call, .setup = make_calls, .thread = { open_and_call, x_alarm }, .preemptions = 2);
+X_SCENARIO(rest_bodies_call, .setup = make_calls, .thread = { open_and_call, x_alarm }, .check = gone,
+	   .preemptions = 2);
 X_SCENARIO(rest_bodies_attempt, .setup = make_calls, .thread = { open_and_attempt, x_alarm }, .preemptions = 2);
+
 /* Where no thread can be made. */
 static void open_alone(void)
 {
 	enter_and_open();
-	in_order();
-	x_assert(vez_monitor_destroy(&m) == 0);
+	await_both();
+	in_order_and_gone();
 }
 
 static void make_calls_alone(void)
