@@ -80,7 +80,8 @@ int vez_rwlock_init(vez_rwlock_t *l, unsigned policy);
 /* EBUSY, and nothing has changed, while somebody holds it or requests are queued. */
 int vez_rwlock_destroy(vez_rwlock_t *l);
 
-/* Holds it for reading, waiting as long as it takes. 0; EOVERFLOW if there are VEZ_RWLOCK_MAX_READERS holds. */
+/* Holds it for reading, waiting as long as it takes. 0; EOVERFLOW if there are VEZ_RWLOCK_MAX_READERS holds when it is
+ * called and nobody writes or waits to. One that waits already goes on waiting until there is room. */
 int vez_rwlock_rdlock(vez_rwlock_t *l);
 
 /* Holds it for reading if that is possible without waiting, or EBUSY; EOVERFLOW. Makes no system call. */

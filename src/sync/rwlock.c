@@ -25,8 +25,9 @@
  *  W1 WRITING excludes holds and UPGRADED. While UPGRADED, every other hold belongs to a thread that waits, in
  *     upgraders_ or to return: one becomes upgraded only while holds = upgraders, or as the only hold.
  *  W2 while nobody is inside nothing is due: no PASS; unless WRITING or UPGRADED, no RETURNING, not holds = upgraders >
- *     0, no WRITERS where holds = 0, and no reader that may enter by policy. The leaver made it so, by the word that
- *     its leaving exchange expects; whoever makes something due enters by the same exchange, or finds somebody inside.
+ *     0, no WRITERS where holds = 0, and no reader that may enter by policy and for whom there is room. The leaver made
+ *     it so, by the word that its leaving exchange expects; whoever makes something due enters by the same exchange, or
+ *     finds somebody inside.
  *  W3 a request is queued by the exchange that marks it in the word, and that exchange expects a word in which nothing
  *     was due. So PASS is for those who were queued when the writer left, and for no one who came later.
  *  W4 what is due and not yet carried out belongs to whom it is due: no verdict lets a newcomer take it. Free with
@@ -120,32 +121,38 @@ static size_t readers_in_order(const vez_rwlock_t *l)
 	return count;
 }
 
-/* How many queued readers may enter now, the first ones, if nobody writes. */
-static size_t readers_due(const vez_rwlock_t *l, uint64_t seen)
+/* How many queued readers may enter by policy, the first ones, if nobody writes. */
+static size_t readers_let_in(const vez_rwlock_t *l, uint64_t seen)
 {
-	if (!(seen & READERS))
-		return 0;
 	if (seen & IN_ORDER)
 		return readers_in_order(l);
 	bool held_back = (seen & UPGRADERS) || ((seen & WRITERS) && !(seen & READERS_1ST));
 	return held_back && !(seen & PASS) ? 0 : l->readers_length_;
 }
 
-/* Admits the first count queued readers; those for whom there is no room are told so. */
+/* For how many of them there is room: the others go on waiting, as if they had come when these have entered. */
+static size_t readers_due(const vez_rwlock_t *l, uint64_t seen)
+{
+	if (!(seen & READERS))
+		return 0;
+	size_t count = readers_let_in(l, seen);
+	size_t room = VEZ_RWLOCK_MAX_READERS - holds_in(seen);
+	return count < room ? count : room;
+}
+
+/* Admits the first count queued readers. */
 static void admit(struct vez__stay *in, uint64_t seen, size_t count)
 {
 	vez_rwlock_t *l = lock_of(in);
 	if (!vez__win_all(in, seen, &l->readers_, count))
 		return;
-	size_t room = VEZ_RWLOCK_MAX_READERS - holds_in(seen);
-	size_t admitted = count < room ? count : room;
-	uint64_t next = (seen & ~PASS) + admitted * HOLD;
+	uint64_t next = (seen & ~PASS) + count * HOLD;
 	if (count == l->readers_length_)
 		next &= ~READERS;
 	if (!vez__change(in, seen, next))
 		return;
 	for (size_t i = 0; i < count; i++)
-		vez__settle(in, l->readers_, i < admitted ? 0 : EOVERFLOW);
+		vez__settle(in, l->readers_, 0);
 }
 
 static void let_first_upgrade(struct vez__stay *in, uint64_t seen)
@@ -178,6 +185,12 @@ static void let_all_return(struct vez__stay *in, uint64_t seen)
 		vez__settle(in, *upgraders, 0);
 }
 
+/* A hold is given back: readers may have waited for that. */
+static bool makes_room(uint64_t before)
+{
+	return (before & READERS) && holds_in(before) == VEZ_RWLOCK_MAX_READERS;
+}
+
 /* Whether something may be due, as far as the word tells; READERS count only with PASS. */
 static bool is_due(uint64_t word)
 {
@@ -203,7 +216,9 @@ static bool serve(struct vez__stay *in, uint64_t seen)
 	return true;
 }
 
-/* ---- what a newcomer finds: 0, it may enter; EBUSY, it waits; or an error ---- */
+/* ---- what a newcomer finds: 0, it may enter; EBUSY, it waits; EAGAIN, only who is inside knows; or an error ---- */
+
+/* EAGAIN: readers are being let in, or were to wait for room, and what there is may be theirs. */
 
 static int may_read(uint64_t seen)
 {
@@ -212,7 +227,9 @@ static int may_read(uint64_t seen)
 	bool passes = (seen & READERS_1ST) && (seen & (HOLDS | PASS));
 	if ((seen & WRITERS) && !passes)
 		return EBUSY;
-	return holds_in(seen) < VEZ_RWLOCK_MAX_READERS ? 0 : EOVERFLOW;
+	if (holds_in(seen) == VEZ_RWLOCK_MAX_READERS)
+		return EOVERFLOW;
+	return (seen & (READERS | PASS)) == READERS ? EAGAIN : 0;
 }
 
 static int may_write(uint64_t seen)
@@ -354,7 +371,8 @@ int vez_rwlock_rdlock(vez_rwlock_t *l)
 
 int vez_rwlock_tryrdlock(vez_rwlock_t *l)
 {
-	return enter_at_once(l, &reading);
+	int rc = enter_at_once(l, &reading);
+	return rc == EAGAIN ? vez__attempt_inside(&l->core_, &reading.rules, &(vez_request_t){ .how_ = 0 }) : rc;
 }
 
 int vez_rwlock_rdlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
@@ -436,7 +454,7 @@ static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uin
 				vez__told_unlocks(l); /* a checker knows no holder, as any thread may unlock */
 			return EPERM;
 		}
-		enters = is_due(next) && !(seen & VEZ__LOCKED);
+		enters = (is_due(next) || makes_room(seen)) && !(seen & VEZ__LOCKED);
 	} while (!vez__cas(&l->core_.word_, &seen, enters ? next | VEZ__LOCKED : next, acq_rel));
 	if (enters)
 		vez__leave_entered(&l->core_, &reading.rules);
