@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ThreadSanitizer, helgrind and DRD believe a correct program that links the library as it was built, and find the faults
+# J07: ThreadSanitizer, helgrind and DRD believe a correct program that links the library as it was built, and find the faults
 # that are planted in it. tests/tools/handovers.c is that program. Under ThreadSanitizer a signal's token fires, too,
 # though all threads wait in vez.
 #
