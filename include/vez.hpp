@@ -21,7 +21,8 @@
  * Exceptions never pass through the library. One that leaves a body or guard of monitor::call and its kin, a guard of a
  * mutex or condition, an action of a barrier or a function of a once travels to the caller whose call it is, whichever
  * thread ran it. One that leaves what runs on behalf of nobody who waits (a hook, a request's function, an asynchronous
- * body or guard, the order of a scheduler) ends the program: a line on stderr, and std::terminate.
+ * body or guard, the order of a scheduler, a constraint or a trigger) ends the program: a line on stderr, and
+ * std::terminate. One that leaves an operation of an object travels to who called it.
  *
  * Destroy: an object that is destroyed while it is held, or while somebody waits, ends the program in the same way.
  * Objects of static storage are destroyed at exit though threads may still be using them: make those vez::immortal.
@@ -47,6 +48,7 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #if __cplusplus >= 202002L && __has_include(<stop_token>)
 #include <stop_token>
@@ -236,6 +238,7 @@ public:
 /* ---- how a wait is called off ---- */
 
 class cancel_token;
+class basic_request;
 
 /* A token, or none. */
 class token_ref {
@@ -271,6 +274,14 @@ public:
 	void fire_at(deadline t) { detail::check(vez_cancel_fire_at(&c_, t.native()), "vez_cancel_fire_at"); }
 	/* Fires when this signal comes. */
 	void on_signal(int signo) { detail::check(vez_cancel_on_signal(&c_, signo), "vez_cancel_on_signal"); }
+
+	/* Until it has fired. */
+	void wait() { detail::check(vez_cancel_wait(&c_, VEZ_FOREVER), "vez_cancel_wait"); }
+	bool try_wait_until(deadline t)
+	{
+		return detail::unless(ETIMEDOUT, vez_cancel_wait(&c_, t.native()), "vez_cancel_wait");
+	}
+	[[nodiscard]] inline status wait_async(basic_request &r);
 	vez_cancel_t *native_handle() noexcept { return &c_; }
 };
 
@@ -280,6 +291,12 @@ inline token_ref::token_ref(cancel_token &t) noexcept : c_(t.native_handle()) {}
 inline token_ref self_token() noexcept
 {
 	return vez_cancel_self();
+}
+
+/* Until this moment, or, with status::canceled, until the token fires. */
+inline status sleep_until(deadline t, token_ref token = {})
+{
+	return detail::to_status(vez_sleep_until(t.native(), token.native_handle()), "vez_sleep_until");
 }
 
 /* A function that a fire calls, once; at once, if the token is fired. Going out of scope detaches it, and waits until
@@ -407,6 +424,62 @@ public:
 };
 
 template <class G> request(G) -> request<G>;
+
+/* Writes a tick to an eventfd when it completes. Going out of scope withdraws it, as a request. */
+class eventfd_request : public basic_request {
+	int efd_;
+
+public:
+	explicit eventfd_request(int efd) noexcept : efd_(efd) { reset(); }
+	~eventfd_request()
+	{
+		if (vez_request_cancel(&r_) == EALREADY)
+			(void)vez_request_wait(&r_, VEZ_FOREVER, nullptr);
+	}
+	void reset() noexcept { vez_request_init_eventfd(&r_, efd_); }
+};
+
+inline status cancel_token::wait_async(basic_request &r)
+{
+	return detail::to_status(vez_cancel_wait_async(&c_, r.native_handle()), "vez_cancel_wait_async");
+}
+
+/* A wait for any of several. Its members are made after it, and each is handed to an _async call at once; what that
+ * returns may be ignored. The first member that goes out of scope ends the wait, if wait() has not: all are
+ * withdrawn. */
+class select : detail::pinned {
+	vez_select_t s_;
+	vez_request_t *winner_ = nullptr;
+	bool over_ = false;
+
+	void end() noexcept
+	{
+		if (!over_)
+			(void)vez_select_wait(&s_, VEZ_NOW, nullptr, nullptr);
+		over_ = true;
+	}
+
+public:
+	class member : public basic_request {
+		select &of_;
+
+	public:
+		explicit member(select &s) noexcept : of_(s) { vez_select_case(&s.s_, &r_); }
+		~member() { of_.end(); }
+	};
+
+	select() noexcept { vez_select_init(&s_); }
+
+	/* Once. ok: a member was granted, and won() tells which; else its code, or that of this wait's own limits. */
+	[[nodiscard]] status wait(deadline t = deadline::never(), token_ref token = {})
+	{
+		over_ = true;
+		return detail::to_status(vez_select_wait(&s_, t.native(), token.native_handle(), &winner_),
+					 "vez_select_wait");
+	}
+	/* Whether this member ended the wait. */
+	bool won(const member &m) const noexcept { return winner_ && winner_ == const_cast<member &>(m).native_handle(); }
+};
 
 /* ---- mutex, and conditions ---- */
 
@@ -1101,6 +1174,39 @@ template <class Sched, class... What> sched_guard(Sched &, const What &...) -> s
 
 /* ---- monitor: execution is handed to whoever is inside ---- */
 
+/* One who waits in a room: on its stack. Derive from it what others are to know of its wish. */
+class waiter : detail::pinned {
+	vez_request_t r_ = VEZ_REQUEST_INITIALIZER;
+
+public:
+	explicit waiter(std::int64_t key = 0) noexcept
+	{
+		set_key(key);
+		vez_request_set_value(&r_, this, 0);
+	}
+	/* Before it waits, or before it is moved. */
+	void set_key(std::int64_t key) noexcept { vez_request_set_key(&r_, key); }
+	vez_request_t *native_handle() noexcept { return &r_; }
+};
+
+/* A room of a monitor, where a W waits. All but length() inside. */
+template <class W = waiter> class room : detail::pinned {
+	vez_room_t r_ = VEZ_ROOM_INITIALIZER;
+
+	static W *of(vez_request_t *r) noexcept
+	{
+		return r ? static_cast<W *>(static_cast<waiter *>(vez_request_ptr(r))) : nullptr;
+	}
+
+public:
+	constexpr room() noexcept = default;
+	/* Who is served first, and after that one; or nullptr. */
+	W *first() const noexcept { return of(vez_room_first(&r_)); }
+	W *next(W &w) const noexcept { return of(vez_room_next(&r_, w.native_handle())); }
+	std::size_t length() const noexcept { return vez_room_length(&r_); }
+	vez_room_t *native_handle() noexcept { return &r_; }
+};
+
 class monitor : detail::pinned {
 	vez_monitor_t m_ = VEZ_MONITOR_INITIALIZER(0);
 
@@ -1162,6 +1268,28 @@ public:
 	/* Enters and leaves. */
 	void lock() noexcept { vez_monitor_enter(&m_); }
 	void unlock() noexcept { vez_monitor_exit(&m_); }
+
+	/* Inside: waits in the room until it is settled, and returns outside: the lock is no longer owned. The status is what
+	 * it was settled with; another errno number is an exception. */
+	template <class W>
+	[[nodiscard]] status wait(std::unique_lock<monitor> &l, room<W> &where, W &w, deadline t = deadline::never(),
+				  token_ref token = {})
+	{
+		if (l.mutex() != this || !l.owns_lock())
+			detail::fail(EPERM, "vez::monitor::wait");
+		l.release();
+		return detail::to_status(vez_monitor_wait(&m_, where.native_handle(), w.native_handle(), t.native(),
+							  token.native_handle()),
+					 "vez_monitor_wait");
+	}
+	/* Inside, as the calls of C: w wakes with this result, 0 being status::ok; waits in another room; waits on without
+	 * limits. */
+	bool settle(waiter &w, int result = 0) noexcept { return vez_monitor_settle(&m_, w.native_handle(), result); }
+	template <class W> bool move(W &w, room<W> &to) noexcept
+	{
+		return vez_monitor_move(&m_, to.native_handle(), w.native_handle());
+	}
+	bool keep(waiter &w) noexcept { return vez_monitor_keep(&m_, w.native_handle()); }
 
 	/* Has the body run inside, by whichever thread, and returns what it returned. */
 	template <class F> std::invoke_result_t<F &> call(F &&body)
@@ -1230,6 +1358,162 @@ public:
 		return detail::to_status(rc, "vez_monitor_call_async");
 	}
 };
+
+/* ---- objects whose operations are constrained from outside ---- */
+
+/* An operation of objects whose state is a Self: fn(Self &, Arg &). It outlives the objects that it is called on. */
+template <class Self, class Arg> class operation : detail::pinned {
+	std::function<void(Self &, Arg &)> fn_;
+	vez_operation_t op_;
+
+	static void run(void *self, void *arg) noexcept
+	{
+		call *c = static_cast<call *>(arg);
+		try {
+			c->of->fn_(*static_cast<Self *>(self), *c->arg);
+		} catch (...) {
+			c->thrown = std::current_exception();
+		}
+	}
+
+public:
+	/* On the caller's stack; constraints and triggers are shown its argument. */
+	struct call {
+		const operation *of;
+		Arg *arg;
+		std::exception_ptr thrown{};
+
+		int rethrown(int rc)
+		{
+			if (thrown)
+				std::rethrow_exception(std::move(thrown));
+			return rc;
+		}
+	};
+
+	operation(const char *name, std::function<void(Self &, Arg &)> fn) : fn_(std::move(fn)), op_{ name, run } {}
+	const vez_operation_t *native_handle() const noexcept { return &op_; }
+};
+
+template <class Self> class object : detail::pinned {
+	vez_object_t o_;
+
+public:
+	/* flags: 0, or VEZ_SERIAL. */
+	explicit object(Self &self, unsigned flags = 0)
+	{
+		detail::check(vez_object_init(&o_, std::addressof(self), flags), "vez_object_init");
+	}
+	~object() { detail::must(vez_object_destroy(&o_), "vez::object"); }
+
+	/* Has it run, by whichever thread, when its constraints are true. If it throws, its triggers run all the same. */
+	template <class Arg> void call(const operation<Self, Arg> &op, Arg &arg)
+	{
+		typename operation<Self, Arg>::call c{ &op, std::addressof(arg) };
+		detail::check(c.rethrown(vez_object_call(&o_, op.native_handle(), &c)), "vez_object_call");
+	}
+	/* false: it would have to wait for a constraint. */
+	template <class Arg> bool try_call(const operation<Self, Arg> &op, Arg &arg)
+	{
+		typename operation<Self, Arg>::call c{ &op, std::addressof(arg) };
+		return detail::unless(EBUSY, c.rethrown(vez_object_try_call(&o_, op.native_handle(), &c)),
+				      "vez_object_try_call");
+	}
+	template <class Arg>
+	[[nodiscard]] status call_until(const operation<Self, Arg> &op, Arg &arg, deadline t, token_ref token = {})
+	{
+		typename operation<Self, Arg>::call c{ &op, std::addressof(arg) };
+		int rc = vez_object_call_until(&o_, op.native_handle(), &c, t.native(), token.native_handle());
+		return detail::to_status(c.rethrown(rc), "vez_object_call_until");
+	}
+	std::size_t waiters() const noexcept { return vez_object_waiters(&o_); }
+	vez_object_t *native_handle() noexcept { return &o_; }
+};
+
+/* Relates objects: synchronizer s{ a, b }. */
+class synchronizer : detail::pinned {
+	std::vector<vez_object_t *> objects_;
+	vez_synchronizer_t s_;
+
+public:
+	template <class... Self>
+	explicit synchronizer(object<Self> &...objects) : objects_{ objects.native_handle()... }
+	{
+		detail::check(vez_synchronizer_init(&s_, objects_.data(), objects_.size()), "vez_synchronizer_init");
+	}
+	~synchronizer() { (void)vez_synchronizer_destroy(&s_); }
+	vez_synchronizer_t *native_handle() noexcept { return &s_; }
+};
+
+/* As long as this is there, the operation runs on the object only while guard(const Arg &) is true; the guard of one
+ * that names a synchronizer may look at all of its objects. It goes before what it was added to. */
+template <class Arg, class G> class constraint : detail::pinned {
+	G guard_;
+	vez_constraint_t c_{};
+
+	template <class Self> static bool may_run(void *arg, void *call) noexcept
+	{
+		return detail::or_die("an exception left a constraint", [=] {
+			const Arg &a = *static_cast<typename operation<Self, Arg>::call *>(call)->arg;
+			return static_cast<bool>(static_cast<constraint *>(arg)->guard_(a));
+		});
+	}
+
+public:
+	template <class Self>
+	constraint(object<Self> &o, const operation<Self, Arg> &op, G guard) : guard_(std::move(guard))
+	{
+		detail::check(vez_constraint_add(o.native_handle(), op.native_handle(), may_run<Self>, this, &c_),
+			      "vez_constraint_add");
+	}
+	template <class Self>
+	constraint(synchronizer &s, object<Self> &o, const operation<Self, Arg> &op, G guard) : guard_(std::move(guard))
+	{
+		detail::check(vez_synchronizer_constraint_add(s.native_handle(), o.native_handle(), op.native_handle(),
+							      may_run<Self>, this, &c_),
+			      "vez_synchronizer_constraint_add");
+	}
+	~constraint() { (void)vez_constraint_remove(&c_); }
+};
+
+/* As long as this is there, fn(const Arg &) runs after each run of the operation, as a part of it. */
+template <class Arg, class F> class trigger : detail::pinned {
+	F fn_;
+	vez_trigger_t t_{};
+
+	template <class Self> static void run(void *arg, void *call) noexcept
+	{
+		detail::or_die("an exception left a trigger", [=] {
+			const Arg &a = *static_cast<typename operation<Self, Arg>::call *>(call)->arg;
+			static_cast<trigger *>(arg)->fn_(a);
+		});
+	}
+
+public:
+	template <class Self>
+	trigger(object<Self> &o, const operation<Self, Arg> &op, F fn) : fn_(std::move(fn))
+	{
+		detail::check(vez_trigger_add(o.native_handle(), op.native_handle(), run<Self>, this, &t_),
+			      "vez_trigger_add");
+	}
+	template <class Self>
+	trigger(synchronizer &s, object<Self> &o, const operation<Self, Arg> &op, F fn) : fn_(std::move(fn))
+	{
+		detail::check(vez_synchronizer_trigger_add(s.native_handle(), o.native_handle(), op.native_handle(),
+							   run<Self>, this, &t_),
+			      "vez_synchronizer_trigger_add");
+	}
+	~trigger() { (void)vez_trigger_remove(&t_); }
+};
+
+template <class Self, class Arg, class G>
+constraint(object<Self> &, const operation<Self, Arg> &, G) -> constraint<Arg, G>;
+template <class Self, class Arg, class G>
+constraint(synchronizer &, object<Self> &, const operation<Self, Arg> &, G) -> constraint<Arg, G>;
+template <class Self, class Arg, class F>
+trigger(object<Self> &, const operation<Self, Arg> &, F) -> trigger<Arg, F>;
+template <class Self, class Arg, class F>
+trigger(synchronizer &, object<Self> &, const operation<Self, Arg> &, F) -> trigger<Arg, F>;
 
 /* ---- inspection ---- */
 

@@ -56,7 +56,7 @@ for pair in $pairs; do
 	compiler=${pair%:*} standard=${pair#*:}
 	command -v "$compiler" >/dev/null 2>&1 || continue
 	case " $compilers " in *" $compiler "*) ;; *) compilers="${compilers:+$compilers }$compiler" ;; esac
-	for name in objects calls; do
+	for name in objects calls rooms; do
 		build "$compiler" "$standard" "$name"
 		[ "$failures" = 0 ] || exit 1
 		timeout 60 "$tmp/$name" || fail "$compiler -std=$standard: $name"
@@ -75,8 +75,10 @@ for compiler in $compilers; do
 	dies async-body 'vez: an exception left a body: why'
 	dies async-guard 'vez: an exception left a guard: why'
 	dies order 'vez: an exception left the order of a scheduler: why'
+	dies constraint 'vez: an exception left a constraint: why'
+	dies trigger 'vez: an exception left a trigger: why'
 	dies 'held token' 'vez: vez::cancel_token: destroyed while in use'
-	for type in mutex cond rwlock semaphore latch barrier event queue group sched monitor; do
+	for type in mutex cond rwlock semaphore latch barrier event queue group sched monitor object; do
 		dies "held $type" "vez: vez::$type: destroyed while in use"
 	done
 	dies permits 'vez: vez::permits: more permits than the maximum'

@@ -42,6 +42,24 @@ static void dies(const std::string &what)
 		thread b([&] { s.enter(2); });
 		wait_until([&] { return s.waiters() == 2; });
 		s.leave();
+	} else if (what == "constraint" || what == "trigger") {
+		int state = 0, one = 1;
+		vez::operation<int, int> add("add", [](int &self, int &n) { self += n; });
+		vez::object<int> o(state);
+		if (what == "constraint") {
+			vez::constraint c(o, add, [](int) -> bool { throw std::runtime_error("why"); });
+			o.call(add, one);
+		} else {
+			vez::trigger t(o, add, [](int) { throw std::runtime_error("why"); });
+			o.call(add, one);
+		}
+	} else if (what == "held object") {
+		static int state = 0, one = 1;
+		static vez::operation<int, int> add("add", [](int &self, int &n) { self += n; });
+		vez::object<int> o(state);
+		static vez::constraint c(o, add, [](int) { return false; });
+		std::thread([&] { o.call(add, one); }).detach();
+		wait_until([&] { return o.waiters() == 1; });
 	} else if (what == "held mutex") {
 		vez::mutex m;
 		m.lock();
