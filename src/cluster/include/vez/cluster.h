@@ -184,6 +184,89 @@ int vez_cluster_event_reset(vez_cluster_event_t *e, vez_deadline_t deadline, vez
 int vez_cluster_event_wait(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
 int vez_cluster_event_wait_async(vez_cluster_event_t *e, vez_request_t *r);
 
+/* ---- bytes ---- */
+
+/* The most bytes of an argument, a result, or an item (EMSGSIZE); and of a monitor's state. */
+#define VEZ_CLUSTER_BYTES_MAX 32768
+#define VEZ_CLUSTER_STATE_MAX 131072
+
+/* Where a call's result goes. The caller's; untouched until the call completes with 0, when size says how long it is;
+ * ENOBUFS: there is room for less than size says. */
+typedef struct vez_cluster_bytes {
+	void *data;
+	size_t size;
+	size_t room;
+} vez_cluster_bytes_t;
+
+/* ---- delegated monitor ---- */
+
+typedef struct vez_cluster_monitor vez_cluster_monitor_t;
+
+/* What an operation has before it. */
+typedef struct vez_cluster_step {
+	void *state; /* the monitor's bytes: a body may change them, in room for VEZ_CLUSTER_STATE_MAX, */
+	size_t state_size; /* and how many they are. A new monitor has none */
+	const void *argument;
+	size_t argument_size;
+	void *result; /* room for VEZ_CLUSTER_BYTES_MAX */
+	size_t result_size;
+} vez_cluster_step_t;
+
+/* guard, which may be NULL, says whether the operation can run in this state; if not, the call waits. body runs, and
+ * returns 0, or an error that the caller gets: then the state is as it was. Both work on these bytes alone: whichever
+ * process holds the monitor runs them on its session's thread, for the callers of all, and may do so again when the
+ * servers have not taken what came of it. arg is that process's own. They must be short and call nothing of this
+ * session that waits. */
+typedef struct vez_cluster_operation {
+	const char *name; /* as names of objects */
+	bool (*guard)(const vez_cluster_step_t *step, void *arg);
+	int (*body)(vez_cluster_step_t *step, void *arg);
+} vez_cluster_operation_t;
+
+/* A monitor with these operations, which must stay where they are until the session is closed. EPROTO: it exists with
+ * operations of other names or in another order. EINVAL: there are none, or a name is none. */
+int vez_cluster_monitor_open(vez_cluster_monitor_t **m, vez_cluster_t *c, const char *name,
+			     const vez_cluster_operation_t *operations, size_t count, void *arg,
+			     vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* EBUSY, and nothing has changed, while a call waits through it. */
+int vez_cluster_monitor_close(vez_cluster_monitor_t *m);
+
+/* Has an operation run, once, in one order with all calls of all members: first come first served, but for those whose
+ * guard is false, which are asked again after each body. argument is copied; result may be NULL. What the body
+ * returned; ENOSYS: there is no such operation; EMSGSIZE: the argument is too long, or state or result became so: the
+ * state is as it was; ENOBUFS: it has run, and result has no room for what it gave; EAGAIN: 512 calls wait at guards
+ * already. ETIMEDOUT, ECANCELED, VEZ_ELOST, VEZ_ECLOSED: it has not run, or what it gave is lost. */
+int vez_cluster_monitor_call(vez_cluster_monitor_t *m, const char *operation, const void *argument, size_t size,
+			     vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel);
+/* result and its data must stay where they are, too, until r completes. */
+int vez_cluster_monitor_call_async(vez_cluster_monitor_t *m, const char *operation, const void *argument, size_t size,
+				   vez_cluster_bytes_t *result, vez_request_t *r);
+
+/* ---- bounded queue ---- */
+
+#define VEZ_CLUSTER_QUEUE_MAX 65535
+
+typedef struct vez_cluster_queue vez_cluster_queue_t;
+
+/* A queue for this many items. EINVAL: 0, or more than VEZ_CLUSTER_QUEUE_MAX. EPROTO: it exists with another number. */
+int vez_cluster_queue_open(vez_cluster_queue_t **q, vez_cluster_t *c, const char *name, uint32_t most,
+			   vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_queue_close(vez_cluster_queue_t *q);
+
+/* Appends a copy of an item; waits while the queue is full, of items or of bytes (about 96 kB of them fit). EMSGSIZE,
+ * without a question to the servers: it is longer than VEZ_CLUSTER_BYTES_MAX. ETIMEDOUT, ECANCELED, VEZ_ELOST: it is
+ * not in the queue, or was put there meanwhile. */
+int vez_cluster_queue_put(vez_cluster_queue_t *q, const void *item, size_t size, vez_deadline_t deadline,
+			  vez_cancel_t *cancel);
+int vez_cluster_queue_put_async(vez_cluster_queue_t *q, const void *item, size_t size, vez_request_t *r);
+
+/* Takes the first item out; waits while there is none. ETIMEDOUT, ECANCELED, ENOBUFS: none was taken, or it goes back
+ * to the front of the queue. What a process has taken when it dies is lost with it. */
+int vez_cluster_queue_take(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, vez_deadline_t deadline,
+			   vez_cancel_t *cancel);
+int vez_cluster_queue_take_async(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, vez_request_t *r);
+
 VEZ_END_DECLS_
 
 #endif
