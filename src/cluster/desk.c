@@ -102,17 +102,6 @@ static void finish(struct vez__desk *d)
 
 /* ---- what "s" says ---- */
 
-static uint32_t number_at(const unsigned char *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static void put_number(unsigned char *p, uint32_t n)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (unsigned char)(n >> (24 - 8 * i));
-}
-
 static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 {
 	const unsigned char *v = (const unsigned char *)a->value;
@@ -125,18 +114,18 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 		return true;
 	if (length < HEAD || v[0] != '1')
 		return false;
-	size_t waiting = number_at(v + 6);
+	size_t waiting = vez__number_at(v + 6);
 	if (waiting > VEZ__MOST_BLOCKED || length < HEAD + 4 * waiting ||
 	    length - HEAD - 4 * waiting > VEZ_CLUSTER_STATE_MAX)
 		return false;
 	d->more = v[1] & 1;
-	d->seen = (int32_t)number_at(v + 2);
+	d->seen = (int32_t)vez__number_at(v + 2);
 	d->blocked = calloc(waiting + 1, sizeof *d->blocked);
 	if (!d->blocked)
 		abort();
 	d->blocked_count = waiting;
 	for (size_t i = 0; i < waiting; i++)
-		d->blocked[i] = number_at(v + HEAD + 4 * i);
+		d->blocked[i] = vez__number_at(v + HEAD + 4 * i);
 	d->batch.state_size = length - HEAD - 4 * waiting;
 	memcpy(d->batch.state, v + HEAD + 4 * waiting, d->batch.state_size);
 	return true;
@@ -152,12 +141,12 @@ static void *new_state(const struct vez__batch *b, int32_t seen, int *length)
 		abort();
 	v[0] = '1';
 	v[1] = b->more;
-	put_number(v + 2, (uint32_t)seen);
-	put_number(v + 6, (uint32_t)waiting);
+	vez__put_number(v + 2, (uint32_t)seen);
+	vez__put_number(v + 6, (uint32_t)waiting);
 	for (size_t i = 0; i < b->considered; i++) {
 		if (!b->calls[i].value || b->calls[i].answered)
 			continue;
-		put_number(v + at, (uint32_t)b->calls[i].entry.number);
+		vez__put_number(v + at, (uint32_t)b->calls[i].entry.number);
 		at += 4;
 	}
 	memcpy(v + at, b->state, b->state_size);
@@ -503,16 +492,16 @@ bool vez__batch_full(const struct vez__batch *b)
 /* ---- calling ---- */
 
 int vez__desk_call(struct vez__desk *d, const char *operation, const void *argument, size_t size,
-		   vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel)
+		   struct vez__into into, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	return vez__slip_call(d->c, &d->rules->slip, d, &d->slips, d->path, operation, argument, size, result,
+	return vez__slip_call(d->c, &d->rules->slip, d, &d->slips, d->path, operation, argument, size, into,
 			      deadline, cancel);
 }
 
 int vez__desk_call_async(struct vez__desk *d, const char *operation, const void *argument, size_t size,
-			 vez_cluster_bytes_t *result, vez_request_t *r)
+			 struct vez__into into, vez_request_t *r)
 {
-	return vez__slip_call_async(d->c, &d->rules->slip, d, &d->slips, d->path, operation, argument, size, result, r);
+	return vez__slip_call_async(d->c, &d->rules->slip, d, &d->slips, d->path, operation, argument, size, into, r);
 }
 
 void vez__desk_post(struct vez__desk *d, const char *operation, const void *argument, size_t size)
@@ -552,16 +541,31 @@ void vez__desk_free(struct vez__desk *d)
 	free(d->batch.state);
 }
 
+static bool is_used(const struct vez__desk *d)
+{
+	const struct vez__slip *s;
+	cds_list_for_each_entry(s, &d->slips, place)
+		if (s->request)
+			return true;
+	return false;
+}
+
+bool vez__desk_used(struct vez__desk *d)
+{
+	vez__session_enter(d->c);
+	bool used = is_used(d);
+	vez__session_leave(d->c);
+	return used;
+}
+
 int vez__desk_close(struct vez__desk *d)
 {
 	vez_cluster_t *c = d->c;
-	struct vez__slip *s;
-	bool used = false;
+	bool used;
 	if (c->process != vez__process())
 		return EPERM;
 	vez__session_enter(c);
-	cds_list_for_each_entry(s, &d->slips, place)
-		used |= s->request != NULL;
+	used = is_used(d);
 	if (!used)
 		c->lines--;
 	vez__session_leave_last(c);

@@ -82,11 +82,12 @@ void vez__desk_free(struct vez__desk *d);
 
 /* EBUSY while a call of this desk's waits. */
 int vez__desk_close(struct vez__desk *d);
+bool vez__desk_used(struct vez__desk *d);
 
 int vez__desk_call(struct vez__desk *d, const char *operation, const void *argument, size_t size,
-		   vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel);
+		   struct vez__into into, vez_deadline_t deadline, vez_cancel_t *cancel);
 int vez__desk_call_async(struct vez__desk *d, const char *operation, const void *argument, size_t size,
-			 vez_cluster_bytes_t *result, vez_request_t *r);
+			 struct vez__into into, vez_request_t *r);
 
 /* Inside: a call that nobody waits for. */
 void vez__desk_post(struct vez__desk *d, const char *operation, const void *argument, size_t size);

@@ -180,12 +180,13 @@ static bool has(const vez_cluster_monitor_t *m, const char *operation)
 int vez_cluster_monitor_call(vez_cluster_monitor_t *m, const char *operation, const void *argument, size_t size,
 			     vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	return has(m, operation) ? vez__desk_call(&m->desk, operation, argument, size, result, deadline, cancel) :
-				   ENOSYS;
+	struct vez__into into = { .bytes = result };
+	return has(m, operation) ? vez__desk_call(&m->desk, operation, argument, size, into, deadline, cancel) : ENOSYS;
 }
 
 int vez_cluster_monitor_call_async(vez_cluster_monitor_t *m, const char *operation, const void *argument, size_t size,
 				   vez_cluster_bytes_t *result, vez_request_t *r)
 {
-	return has(m, operation) ? vez__desk_call_async(&m->desk, operation, argument, size, result, r) : ENOSYS;
+	struct vez__into into = { .bytes = result };
+	return has(m, operation) ? vez__desk_call_async(&m->desk, operation, argument, size, into, r) : ENOSYS;
 }

@@ -16,22 +16,11 @@
 
 #define MOST_IN_USE (VEZ_CLUSTER_STATE_MAX - VEZ_CLUSTER_BYTES_MAX - 4)
 
-static size_t size_at(const unsigned char *p)
-{
-	return (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
-}
-
-static void put_size(unsigned char *p, size_t size)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (unsigned char)(size >> (24 - 8 * i));
-}
-
 static size_t items(const vez_cluster_step_t *s)
 {
 	const unsigned char *p = s->state;
 	size_t count = 0;
-	for (size_t at = 0; at < s->state_size; at += 4 + size_at(p + at))
+	for (size_t at = 0; at < s->state_size; at += 4 + (size_t)vez__number_at(p + at))
 		count++;
 	return count;
 }
@@ -50,7 +39,7 @@ static int put(vez_cluster_step_t *s, void *arg)
 {
 	unsigned char *end = (unsigned char *)s->state + s->state_size;
 	(void)arg;
-	put_size(end, s->argument_size);
+	vez__put_number(end, (uint32_t)s->argument_size);
 	memcpy(end + 4, s->argument, s->argument_size);
 	s->state_size += 4 + s->argument_size;
 	return 0;
@@ -66,7 +55,7 @@ static int take(vez_cluster_step_t *s, void *arg)
 {
 	unsigned char *p = s->state;
 	(void)arg;
-	s->result_size = size_at(p);
+	s->result_size = (size_t)vez__number_at(p);
 	memcpy(s->result, p + 4, s->result_size);
 	s->state_size -= 4 + s->result_size;
 	memmove(p, p + 4 + s->result_size, s->state_size);
@@ -84,7 +73,7 @@ static int put_back(vez_cluster_step_t *s, void *arg)
 	unsigned char *p = s->state;
 	(void)arg;
 	memmove(p + 4 + s->argument_size, p, s->state_size);
-	put_size(p, s->argument_size);
+	vez__put_number(p, (uint32_t)s->argument_size);
 	memcpy(p + 4, s->argument, s->argument_size);
 	s->state_size += 4 + s->argument_size;
 	return 0;
@@ -130,21 +119,21 @@ int vez_cluster_queue_close(vez_cluster_queue_t *q)
 int vez_cluster_queue_put(vez_cluster_queue_t *q, const void *item, size_t size, vez_deadline_t deadline,
 			  vez_cancel_t *cancel)
 {
-	return vez__desk_call(desk_of(q), "put", item, size, NULL, deadline, cancel);
+	return vez__desk_call(desk_of(q), "put", item, size, (struct vez__into){ NULL, NULL }, deadline, cancel);
 }
 
 int vez_cluster_queue_put_async(vez_cluster_queue_t *q, const void *item, size_t size, vez_request_t *r)
 {
-	return vez__desk_call_async(desk_of(q), "put", item, size, NULL, r);
+	return vez__desk_call_async(desk_of(q), "put", item, size, (struct vez__into){ NULL, NULL }, r);
 }
 
 int vez_cluster_queue_take(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, vez_deadline_t deadline,
 			   vez_cancel_t *cancel)
 {
-	return vez__desk_call(desk_of(q), "take", NULL, 0, item, deadline, cancel);
+	return vez__desk_call(desk_of(q), "take", NULL, 0, (struct vez__into){ item, NULL }, deadline, cancel);
 }
 
 int vez_cluster_queue_take_async(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, vez_request_t *r)
 {
-	return vez__desk_call_async(desk_of(q), "take", NULL, 0, item, r);
+	return vez__desk_call_async(desk_of(q), "take", NULL, 0, (struct vez__into){ item, NULL }, r);
 }

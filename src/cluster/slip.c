@@ -9,7 +9,7 @@
  *           node     ABSENT, MAKING, UNSURE whether it was made, THERE, GONE
  *           want     WAIT for a result; RECALL, its node is to go if there is none; LEAVE, the node is to go
  *           aim      whether its watch is BLANK, LOADED (to be set), SET or being so; only if it listens
- *           request, result  the caller's, while the request is undecided
+ *           request, into  the caller's, while the request is undecided
  *           flying   its calls to the servers that are under way
  * Invariants
  *  T1 there is one node for it, or none: an unanswered making is looked for behind all that the servers have agreed on.
@@ -33,6 +33,30 @@
 
 /* ---- what nodes say ---- */
 
+uint32_t vez__number_at(const void *bytes)
+{
+	const unsigned char *p = bytes;
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+uint64_t vez__long_at(const void *bytes)
+{
+	return (uint64_t)vez__number_at(bytes) << 32 | vez__number_at((const char *)bytes + 4);
+}
+
+void vez__put_number(void *bytes, uint32_t n)
+{
+	unsigned char *p = bytes;
+	for (int i = 0; i < 4; i++)
+		p[i] = (unsigned char)(n >> (24 - 8 * i));
+}
+
+void vez__put_long(void *bytes, uint64_t n)
+{
+	vez__put_number(bytes, (uint32_t)(n >> 32));
+	vez__put_number((char *)bytes + 4, (uint32_t)n);
+}
+
 bool vez__note_read(struct vez__note *n, const char *value, int length)
 {
 	const unsigned char *v = (const unsigned char *)value;
@@ -47,7 +71,7 @@ bool vez__note_read(struct vez__note *n, const char *value, int length)
 	if (!v || length < 5 || v[0] != 'r')
 		return false;
 	n->answered = true;
-	n->rc = (int)((uint32_t)v[1] << 24 | (uint32_t)v[2] << 16 | (uint32_t)v[3] << 8 | v[4]);
+	n->rc = (int)vez__number_at(v + 1);
 	n->bytes = value + 5;
 	n->size = (size_t)length - 5;
 	return true;
@@ -59,8 +83,7 @@ void *vez__note_result(int rc, const void *bytes, size_t size, int *length)
 	if (!v)
 		abort();
 	v[0] = 'r';
-	for (int i = 0; i < 4; i++)
-		v[1 + i] = (unsigned char)((uint32_t)rc >> (24 - 8 * i));
+	vez__put_number(v + 1, (uint32_t)rc);
 	if (size > 0)
 		memcpy(v + 5, bytes, size);
 	*length = (int)size + 5;
@@ -157,7 +180,7 @@ void vez__slip_fail(struct vez__slip *s, int code)
 /* Whether somebody has it now. */
 static bool give(struct vez__slip *s, int rc, const void *bytes, size_t size)
 {
-	vez_cluster_bytes_t *result = s->result;
+	vez_cluster_bytes_t *result = s->into.bytes;
 	vez_request_t *r = s->request;
 	bool fits = true;
 	s->request = NULL;
@@ -169,6 +192,8 @@ static bool give(struct vez__slip *s, int rc, const void *bytes, size_t size)
 			memcpy(result->data, bytes, size);
 		result->size = size;
 	}
+	if (s->into.number && rc == 0 && size == 4)
+		*s->into.number = vez__number_at(bytes);
 	if (vez_monitor_settle(&s->c->monitor, r, fits ? rc : ENOBUFS))
 		return fits;
 	if (result)
@@ -195,10 +220,8 @@ void vez__slip_answered(struct vez__slip *s, int rc, const void *bytes, size_t s
 void vez__slip_gave_up(struct vez__slip *s)
 {
 	s->request = NULL;
-	if (s->rules->gave_up && !s->c->over) {
-		s->rules->gave_up(s);
+	if (s->rules->gave_up && !s->c->over && s->rules->gave_up(s))
 		return;
-	}
 	if (s->want == VEZ__SLIP_WAIT)
 		s->want = VEZ__SLIP_RECALL;
 	again(s);
@@ -235,6 +258,8 @@ static bool note_name(struct vez__slip *s, const char *name)
 	snprintf(s->name, sizeof s->name, "%s", name);
 	s->number = e.number;
 	s->node = VEZ__SLIP_THERE;
+	if (s->rules->there)
+		s->rules->there(s);
 	return true;
 }
 
@@ -458,7 +483,7 @@ static void begin(struct vez__slip *s, int rc)
 
 int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner,
 			 struct cds_list_head *owned, const char *parent, const char *operation,
-			 const void *argument, size_t size, vez_cluster_bytes_t *result, vez_request_t *r)
+			 const void *argument, size_t size, struct vez__into into, vez_request_t *r)
 {
 	if (size > VEZ_CLUSTER_BYTES_MAX)
 		return EMSGSIZE;
@@ -472,9 +497,9 @@ int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, 
 		free(s);
 		return rc;
 	}
-	if (result)
-		result->size = 0;
-	s->result = result;
+	if (into.bytes)
+		into.bytes->size = 0;
+	s->into = into;
 	s->request = r;
 	add_slip(s, owned);
 	uint64_t id = s->id;
@@ -491,12 +516,12 @@ int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, 
 
 int vez__slip_call(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
 		   const char *parent, const char *operation, const void *argument, size_t size,
-		   vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel)
+		   struct vez__into into, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	vez_request_t r;
 	vez_request_init(&r, NULL, NULL);
 	vez_request_set_limits(&r, deadline, cancel);
-	int rc = vez__slip_call_async(c, rules, owner, owned, parent, operation, argument, size, result, &r);
+	int rc = vez__slip_call_async(c, rules, owner, owned, parent, operation, argument, size, into, &r);
 	if (rc != EINPROGRESS)
 		return rc;
 	vez_request_wait(&r, VEZ_FOREVER, NULL);

@@ -14,12 +14,19 @@
 
 struct vez__slip;
 
+/* Where a result goes; or a number. Either may be NULL. */
+struct vez__into {
+	vez_cluster_bytes_t *bytes;
+	uint32_t *number;
+};
+
 /* All inside, and all may be NULL. */
 struct vez__slip_rules {
 	void (*making)(struct vez__slip *s); /* what is asked from here on sees its node */
 	void (*left)(struct vez__slip *s);   /* its node was removed, and had got no result */
-	/* Nobody waits for it any more. NULL: then it is recalled; otherwise it stays until it has a result. */
-	void (*gave_up)(struct vez__slip *s);
+	/* Nobody waits for it any more. False, or NULL: it is recalled; true: it stays until it has a result. */
+	bool (*gave_up)(struct vez__slip *s);
+	void (*there)(struct vez__slip *s); /* its node is known to be there */
 	/* It has a result, which nobody waits for any more. */
 	void (*wasted)(struct vez__slip *s, int rc, const void *result, size_t size);
 	/* A recalled one: its node is gone, and had got no result: what the request gets; 0: not decided yet. */
@@ -38,7 +45,7 @@ struct vez__slip {
 	void *owner;
 	const char *parent;
 	vez_request_t *request;
-	vez_cluster_bytes_t *result;
+	struct vez__into into;
 	uint64_t id;
 	int32_t number;
 	unsigned watch;
@@ -66,6 +73,12 @@ struct vez__note {
 /* False: it is neither a call nor a result. */
 bool vez__note_read(struct vez__note *n, const char *value, int length);
 
+/* Numbers in bytes, the same on all machines. */
+uint32_t vez__number_at(const void *bytes);
+uint64_t vez__long_at(const void *bytes);
+void vez__put_number(void *bytes, uint32_t n);
+void vez__put_long(void *bytes, uint64_t n);
+
 /* What to set in a node as this result; allocated. */
 void *vez__note_result(int rc, const void *bytes, size_t size, int *length);
 
@@ -73,10 +86,10 @@ void *vez__note_result(int rc, const void *bytes, size_t size, int *length);
  * complete. EMSGSIZE. */
 int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner,
 			 struct cds_list_head *owned, const char *parent, const char *operation,
-			 const void *argument, size_t size, vez_cluster_bytes_t *result, vez_request_t *r);
+			 const void *argument, size_t size, struct vez__into into, vez_request_t *r);
 int vez__slip_call(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
 		   const char *parent, const char *operation, const void *argument, size_t size,
-		   vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel);
+		   struct vez__into into, vez_deadline_t deadline, vez_cancel_t *cancel);
 
 /* Inside, for the owner: a call that nobody waits for. */
 void vez__slip_post(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,

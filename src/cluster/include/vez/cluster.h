@@ -267,6 +267,52 @@ int vez_cluster_queue_take(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, ve
 			   vez_cancel_t *cancel);
 int vez_cluster_queue_take_async(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, vez_request_t *r);
 
+/* ---- latch ---- */
+
+typedef struct vez_cluster_latch vez_cluster_latch_t;
+
+/* A latch that opens, for good, when count has been counted down. EINVAL: count is 0. EPROTO: it exists with another
+ * count. */
+int vez_cluster_latch_open(vez_cluster_latch_t **l, vez_cluster_t *c, const char *name, uint32_t count,
+			   vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_latch_close(vez_cluster_latch_t *l);
+
+/* Takes n off the count, once, whatever breaks; it stops at 0. Waits for the servers' answer. ETIMEDOUT, ECANCELED,
+ * VEZ_ELOST: perhaps. */
+int vez_cluster_latch_count_down(vez_cluster_latch_t *l, uint32_t n, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_latch_count_down_async(vez_cluster_latch_t *l, uint32_t n, vez_request_t *r);
+
+/* Waits until the count is 0: one event for each process tells. */
+int vez_cluster_latch_wait(vez_cluster_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_latch_wait_async(vez_cluster_latch_t *l, vez_request_t *r);
+
+/* ---- cyclic barrier ---- */
+
+#define VEZ_CLUSTER_BARRIER_MAX 256
+
+typedef struct vez_cluster_barrier vez_cluster_barrier_t;
+
+/* A barrier of this many parties; who has it open is a member, and may be several parties. EINVAL: 0, or more than
+ * VEZ_CLUSTER_BARRIER_MAX. EPROTO: it exists with another number. */
+int vez_cluster_barrier_open(vez_cluster_barrier_t **b, vez_cluster_t *c, const char *name, uint32_t parties,
+			     vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* Leaves. EBUSY, and nothing has changed, while somebody waits through it. */
+int vez_cluster_barrier_close(vez_cluster_barrier_t *b);
+
+/* Waits until all parties have come. 0, and *index (unless index is NULL) tells the order in which they came, counted
+ * down to 0: the last one. VEZ_EBROKEN: a party that waited gave up, by deadline, token or cancellation; or a member has
+ * died or left, while others waited or since this one's last wait. So it stays for all, until it is reset. A party that
+ * gives up at the moment when the last one comes breaks nothing: the others go on. One whose limits have been reached
+ * when it begins has not come. */
+int vez_cluster_barrier_wait(vez_cluster_barrier_t *b, uint32_t *index, vez_deadline_t deadline,
+			     vez_cancel_t *cancel);
+/* index must stay where it is, too, until r completes. */
+int vez_cluster_barrier_wait_async(vez_cluster_barrier_t *b, uint32_t *index, vez_request_t *r);
+
+/* Makes it whole again: those who wait get VEZ_EBROKEN, and a new round begins. Waits for the servers' answer. */
+int vez_cluster_barrier_reset(vez_cluster_barrier_t *b, vez_deadline_t deadline, vez_cancel_t *cancel);
+
 VEZ_END_DECLS_
 
 #endif
