@@ -235,6 +235,11 @@ void vez__slip_recall(struct vez__slip *s)
 	again(s);
 }
 
+void vez__slip_again(struct vez__slip *s)
+{
+	again(s);
+}
+
 void vez__slips_end(vez_cluster_t *c, int code)
 {
 	struct vez__slip *s, *next;
@@ -427,13 +432,11 @@ static void step_gone(struct vez__slip *s)
 		s->want = VEZ__SLIP_LEAVE;
 		if (s->rules->left)
 			s->rules->left(s);
-		if (s->request && s->rules->recalled) {
-			s->rules->recalled(s);
-			return;
-		}
 	}
-	if (s->flying == 0 && !s->request)
+	if (!s->request)
 		end_slip(s);
+	else if (s->rules->recalled)
+		s->rules->recalled(s);
 }
 
 static void step(struct vez__job *job)

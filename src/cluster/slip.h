@@ -29,7 +29,7 @@ struct vez__slip_rules {
 	void (*there)(struct vez__slip *s); /* its node is known to be there */
 	/* It has a result, which nobody waits for any more. */
 	void (*wasted)(struct vez__slip *s, int rc, const void *result, size_t size);
-	/* A recalled one: its node is gone, and had got no result: what the request gets; 0: not decided yet. */
+	/* A recalled one, for which somebody waits: its node is gone, and had got no result. Has to end it. */
 	void (*recalled)(struct vez__slip *s);
 };
 
@@ -108,6 +108,9 @@ void vez__slip_answered(struct vez__slip *s, int rc, const void *bytes, size_t s
 
 /* Its node is to be removed unless it has a result; rules->recalled decides then. */
 void vez__slip_recall(struct vez__slip *s);
+
+/* Has it be asked again what is next; it may be gone afterwards. */
+void vez__slip_again(struct vez__slip *s);
 
 /* The request of it ends with this code, and the node goes. */
 void vez__slip_fail(struct vez__slip *s, int code);

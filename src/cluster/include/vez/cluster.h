@@ -313,6 +313,57 @@ int vez_cluster_barrier_wait_async(vez_cluster_barrier_t *b, uint32_t *index, ve
 /* Makes it whole again: those who wait get VEZ_EBROKEN, and a new round begins. Waits for the servers' answer. */
 int vez_cluster_barrier_reset(vez_cluster_barrier_t *b, vez_deadline_t deadline, vez_cancel_t *cancel);
 
+/* ---- remote procedures ---- */
+
+/* The process that served has died, or stopped to serve, or there is none: the call has not run, and will not. */
+#define VEZ_ENOSERVER EHOSTDOWN
+/* The process that served has died: the call may have run. */
+#define VEZ_EDIED EOWNERDEAD
+
+typedef struct vez_cluster_service vez_cluster_service_t;
+
+/* What a function has before it. */
+typedef struct vez_cluster_invocation {
+	const void *argument;
+	size_t argument_size;
+	void *result; /* room for VEZ_CLUSTER_BYTES_MAX */
+	size_t result_size;
+} vez_cluster_invocation_t;
+
+/* run returns 0, or an error that the caller gets instead of a result. */
+typedef struct vez_cluster_function {
+	const char *name; /* as names of objects */
+	int (*run)(vez_cluster_invocation_t *i, void *arg);
+} vez_cluster_function_t;
+
+/* Serves these functions under this name, from here on, on the session's thread: one call after another, in the order in
+ * which they came. The functions must stay where they are until the session is closed. EBUSY: another process serves
+ * that name, or has died so shortly ago that the servers do not know it. */
+int vez_cluster_service_open(vez_cluster_service_t **s, vez_cluster_t *c, const char *name,
+			     const vez_cluster_function_t *functions, size_t count, void *arg, vez_deadline_t deadline,
+			     vez_cancel_t *cancel);
+
+/* Serves no more: calls that have not begun end with VEZ_ENOSERVER. EBUSY, and nothing has changed, while a call is
+ * served. */
+int vez_cluster_service_close(vez_cluster_service_t *s);
+
+typedef struct vez_cluster_remote vez_cluster_remote_t;
+
+/* What is served under this name, now or later. */
+int vez_cluster_remote_open(vez_cluster_remote_t **r, vez_cluster_t *c, const char *name, vez_deadline_t deadline,
+			    vez_cancel_t *cancel);
+int vez_cluster_remote_close(vez_cluster_remote_t *r);
+
+/* Has a function run there, at most once, and waits for its result. argument is copied; result may be NULL. What the
+ * function returned; VEZ_ENOSERVER, VEZ_EDIED; ENOSYS: there is no such function; EMSGSIZE: the argument is too long, or
+ * the result: then it has run; ENOBUFS: it has run, and result has no room for what it gave. ETIMEDOUT, ECANCELED,
+ * VEZ_ELOST, VEZ_ECLOSED: it may run, or have run. */
+int vez_cluster_remote_call(vez_cluster_remote_t *r, const char *function, const void *argument, size_t size,
+			    vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel);
+/* result and its data must stay where they are, too, until q completes. */
+int vez_cluster_remote_call_async(vez_cluster_remote_t *r, const char *function, const void *argument, size_t size,
+				  vez_cluster_bytes_t *result, vez_request_t *q);
+
 VEZ_END_DECLS_
 
 #endif
