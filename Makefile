@@ -12,7 +12,8 @@
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
 #   make cluster                  libvez-cluster, the synchronizers between machines (src/cluster/README.md)
-#   make check-cluster            its tests, against a ZooKeeper server that they start
+#   make check-cluster            its tests, against ZooKeeper servers that they start; make cluster-demo: an example
+#   make install-cluster          installs it besides what make install does; uninstall-cluster: both are removed
 #   make man                      the man pages: build/man
 #   make install uninstall        PREFIX=/usr/local, DESTDIR=
 #   make clean

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Every example compiles, as C and as C++, and every complete one runs.
 #
-# README.md and the headers are read for examples. In README.md one is a fenced block that begins with ```c: a complete
+# README.md, that of src/cluster, and the headers are read for examples. In a README.md one is a fenced block that begins with ```c: a complete
 # program if it has a main, else a unit that is compiled; ```c fragment is the inside of a function. In a header (and a
 # man page's source) one is a comment's lines between "Example:" and a line that is empty or ends the comment; it is the
 # inside of a function.
@@ -16,18 +16,18 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 failures=0
 
-# Each block of README.md to a file of its own: N.c, or N.fragment.
-if [ -f README.md ]; then
-	awk -v dir="$tmp" '
+# Each block of a README.md to a file of its own: N.c, or N.fragment.
+for readme in README.md src/cluster/README.md; do
+	awk -v out_of="$tmp/$(echo "$readme" | tr / -)-" '
 		/^```c( |$)/ {
 			n++
-			out = dir "/readme-" n ($0 ~ /fragment/ ? ".fragment" : ".c")
+			out = out_of n ($0 ~ /fragment/ ? ".fragment" : ".c")
 			printf "" > out
 			next
 		}
 		/^```/ { if (out) close(out); out = ""; next }
-		out { print > out }' README.md
-fi
+		out { print > out }' "$readme"
+done
 for header in include/vez.h include/vez/*.h; do
 	awk -v dir="$tmp" -v name="$(basename "$header" .h)" '
 		/^ \* *Example:/ { n++; out = dir "/" name "-" n ".fragment"; printf "" > out; next }
@@ -48,7 +48,7 @@ wrap_fragment() {
 	printf '}\n'
 }
 
-flags="-D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -pthread"
+flags="-D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc/cluster/include -pthread"
 count=0
 for example in "$tmp"/*.fragment "$tmp"/*.c; do
 	[ -f "$example" ] || continue

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every function that the public headers declare has a man page with its prototype; nothing that the headers say is
-# missing there; pages refer to pages that exist; and mandoc finds no fault with them.
+# Every function that the public headers declare, those of libvez-cluster too, has a man page with its prototype; nothing
+# that the headers say is missing there; pages refer to pages that exist; and mandoc finds no fault with them.
 #
 # Seen to fail: a page that is not made; a declaration or a paragraph that the script passes over; a section of
 # README.md under another name; a reference to a page that is not there; a macro that mdoc does not know.
@@ -16,14 +16,16 @@ fail() {
 	failures=$((failures + 1))
 }
 
+cluster=src/cluster/include
 scripts/man "$tmp/man"
+scripts/man "$tmp/man" cluster
 (cd "$tmp/man" && find . -type f | sed 's|.*/||' | LC_ALL=C sort) >"$tmp/there"
-scripts/man --list | LC_ALL=C sort >"$tmp/listed"
+{ scripts/man --list; scripts/man --list cluster; } | LC_ALL=C sort >"$tmp/listed"
 diff "$tmp/listed" "$tmp/there" || fail "< listed, > made"
 
 # Declared: whatever a compiler takes for a function of vez after the headers have been read.
-echo '#include <vez.h>' >"$tmp/all.c"
-gcc -std=c11 -Iinclude -E -P "$tmp/all.c" | tr '\n' ' ' | sed 's/[;{}]/\n/g' | grep -v '\<typedef\>' |
+printf '#include <vez.h>\n#include <vez/cluster.h>\n' >"$tmp/all.c"
+gcc -std=c11 -Iinclude -I$cluster -E -P "$tmp/all.c" | tr '\n' ' ' | sed 's/[;{}]/\n/g' | grep -v '\<typedef\>' |
 	grep -oE '\<vez_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u >"$tmp/declared"
 [ "$(wc -l <"$tmp/declared")" -gt 100 ] || fail "few functions are declared: $(wc -l <"$tmp/declared")"
 while read -r name; do
@@ -46,7 +48,7 @@ words() {
 }
 
 # What a header says: its comments, but for private ones, rules, and what the pages say in other words.
-for header in include/vez/*.h; do
+for header in include/vez/*.h "$cluster"/vez/*.h; do
 	name=$(basename "$header" .h)
 	[ "$name" != base ] || continue
 	awk '/^\/\*/ && !/SPDX|Private|----/ { on = 1 }

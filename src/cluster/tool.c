@@ -9,6 +9,7 @@
  * One thread, which sleeps on what its request ticks, on signals, and on what the hold's token ticks.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 
 #include "vez.h"
 #include "vez/cluster.h"
+#include "where.h"
 
 #define NOT_HAD 1
 #define USAGE 2
@@ -53,22 +55,27 @@ struct object {
 	vez_cluster_hold_t hold;
 };
 
-static void usage(FILE *to)
-{
-	fputs("usage: vez-cluster [OPTION...] lock|read|write|sem NAME -- COMMAND [ARGUMENT...]\n"
-	      "       vez-cluster [OPTION...] barrier|latch|count NAME [-- COMMAND [ARGUMENT...]]\n"
-	      "barrier waits for all parties, latch until it is open; count counts a latch down. Then the command runs.\n"
-	      "  -s SERVERS  host:port,host:port (VEZ_CLUSTER_SERVERS; 127.0.0.1:2181)\n"
-	      "  -r ROOT     the node below which everything is (/vez); -p makes it\n"
-	      "  -t MS       session time (10000)\n"
-	      "  -w MS       waits no longer than that; then exit status 1\n"
-	      "  -n NUMBER   permits of a semaphore, parties of a barrier, count of a latch (1)\n"
-	      "  -k NUMBER   how many permits are taken, or how far is counted down (1)\n"
-	      "VEZ_CLUSTER_AUTH=user:password authenticates. The command of who holds finds VEZ_CLUSTER_FENCE.\n"
-	      "Exit status: the command's; 1: not had in time; 2: usage; 74: a failure; 75: the hold was lost, the barrier\n"
-	      "is broken.\n",
-	      to);
-}
+static const char usage[] =
+	"usage: vez-cluster [OPTION...] lock|read|write|sem NAME -- COMMAND [ARGUMENT...]\n"
+	"       vez-cluster [OPTION...] barrier|latch|count NAME [-- COMMAND [ARGUMENT...]]\n"
+	"Runs the command while it holds, of all machines whose programs ask the same ZooKeeper servers, the mutex of\n"
+	"this name (lock), a part of the readers and writers lock (read, write), or permits of the semaphore (sem).\n"
+	"The command finds the hold's fence in VEZ_CLUSTER_FENCE, a number that grows from hold to hold: what it\n"
+	"writes to can refuse a smaller one. It is ended, and after five seconds killed, if the hold is lost.\n"
+	"Or it waits for the other parties (barrier), or until the latch is open (latch), or counts that down (count);\n"
+	"then it is replaced by the command, if there is one.\n"
+	"\n"
+	"  -s SERVERS   host:port,host:port (VEZ_CLUSTER_SERVERS; 127.0.0.1:2181)\n"
+	"  -r ROOT      the node below which everything is (/vez)\n"
+	"  -p           makes that node if it is not there\n"
+	"  -t MS        session time: how soon others may have what a dead program held (10000)\n"
+	"  -w MS        waits no longer than that; then exit status 1\n"
+	"  -n NUMBER    permits of the semaphore, parties of the barrier, count of the latch, the same for all (1)\n"
+	"  -k NUMBER    how many permits are taken, or how far is counted down (1)\n"
+	"  --help, --version\n"
+	"\n"
+	"The exit status is the command's; 1: not had in time; 2: usage; 74: a failure; 75: the hold was lost, or the\n"
+	"barrier is broken; 126, 127: the command cannot be run. VEZ_CLUSTER_AUTH=user:password authenticates at the servers.\n";
 
 static void say(const char *what, int code)
 {
@@ -111,6 +118,12 @@ static bool option(struct options *o, int letter)
 	case 'k':
 		o->n = number(optarg, VEZ_CLUSTER_SEM_MAX, &n) ? (uint32_t)n : 0;
 		return o->n > 0;
+	case 'h':
+		fputs(usage, stdout);
+		exit(0);
+	case 'V':
+		puts("vez-cluster " VERSION);
+		exit(0);
 	default:
 		return false;
 	}
@@ -135,13 +148,18 @@ static bool holds(enum kind kind)
 
 static bool arguments(struct options *o, int argc, char **argv)
 {
+	static const struct option names[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
 	int letter;
 	*o = (struct options){ .permits = 1, .n = 1, .deadline = VEZ_FOREVER };
 	o->session.servers = getenv("VEZ_CLUSTER_SERVERS");
 	o->session.auth = getenv("VEZ_CLUSTER_AUTH");
 	if (!o->session.servers)
 		o->session.servers = "127.0.0.1:2181";
-	while ((letter = getopt(argc, argv, "+s:r:pt:w:n:k:")) != -1)
+	while ((letter = getopt_long(argc, argv, "+s:r:pt:w:n:k:h", names, NULL)) != -1)
 		if (!option(o, letter))
 			return false;
 	if (argc - optind < 2 || !kind_of(argv[optind], &o->kind))
@@ -358,7 +376,7 @@ int main(int argc, char **argv)
 	struct options o;
 	vez_cluster_t *c;
 	if (!arguments(&o, argc, argv)) {
-		usage(stderr);
+		fputs(usage, stderr);
 		return USAGE;
 	}
 	int rc = o.make_root ? vez_cluster_make_root(&o.session, o.deadline, NULL) : 0;

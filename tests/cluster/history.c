@@ -90,3 +90,11 @@ size_t history_count(const struct history *h, enum happened what)
 		count += h->records[i].what == what;
 	return count;
 }
+
+size_t history_count_of(const struct history *h, enum happened what, int client)
+{
+	size_t count = 0;
+	for (uint32_t i = 0; i < h->count; i++)
+		count += h->records[i].what == what && h->records[i].client == client;
+	return count;
+}

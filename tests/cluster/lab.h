@@ -32,31 +32,48 @@
 /* Waits until it is so. */
 #define UNTIL(condition) \
 	for (long long tries_ = 0; !(condition); a_moment()) \
-		if (++tries_ > 10000) \
+		if (++tries_ > 30000) \
 			fail_at(__FILE__, __LINE__, "at last " #condition, 0, 0)
 
 _Noreturn void fail_at(const char *file, int line, const char *what, long long a, long long b);
 void a_moment(void);
 
 #define SECOND_NS INT64_C(1000000000)
-#define SOON vez_after_ms(20000)
+#define SOON vez_after_ms(60000)
 
 /* ---- the server ---- */
 
 extern int server_port;
 extern pid_t server_pid;
 
-/* Starts one in a new temporary folder (below that of the one before), with ticks of 100 ms: sessions of 200 ms are
- * possible. Waits until it serves. */
+/* Runs body(arg) in a child: it and what it starts may start servers. When it has ended, or a signal says so, nothing
+ * of them is left, neither a process nor a file. Returns its exit status. */
+int guarded(int (*body)(void *arg), void *arg);
+
+/* Starts one in a new folder, with ticks of 100 ms: sessions of 200 ms are possible. Waits until it serves. */
 void server_start(void);
 void server_restart(void); /* the same data */
 void server_stop(void);
-void server_clean_up(void);
 
 /* Its answer to a command of four letters. */
 void server_says(const char *command, char *answer, size_t size);
 /* A number of its answer to mntr. */
 long long server_figure(const char *name);
+
+/* Three that are one service, with ticks of 200 ms; server_port is then that of one of them. */
+#define MEMBERS 3
+extern struct member {
+	int port;
+	pid_t pid;
+} members[MEMBERS];
+
+void ensemble_start(void);
+int ensemble_leader(void); /* waits until there is one */
+void ensemble_kill(int i);
+void ensemble_restart(int i); /* does not wait until it serves */
+bool ensemble_serves(int i);
+void ensemble_stop(void);
+const char *ensemble_servers(void); /* all of them, as an option of a session */
 
 /* How many questions this process has asked with the next one: each is two packets. */
 extern int questions;
@@ -68,7 +85,8 @@ int in_line(const char *kind, const char *name);
 
 /* ---- sessions ---- */
 
-/* At the server, or at the proxy. */
+/* At the server, or at the proxy, or at any of the three. */
+#define ENSEMBLE (-1)
 vez_cluster_t *open_session(int64_t session_ms);
 vez_cluster_t *open_session_at(int port, int64_t session_ms);
 int try_open(vez_cluster_t **c, int port, const char *root, const char *auth, int64_t session_ms,
@@ -91,7 +109,7 @@ void *shared(size_t size);
 
 /* ---- a proxy in front of the server ---- */
 
-enum cut { CUT_NEVER, CUT_BEFORE, CUT_AFTER };
+enum cut { CUT_NEVER, CUT_BEFORE, CUT_AFTER, CUT_LATE };
 
 /* Request types on the wire. */
 enum { ON_DELETE = 2, ON_EXISTS = 3, ON_GET = 4, ON_LIST = 8, ON_SYNC = 9, ON_MULTI = 14, ON_CREATE = 15 };
@@ -100,8 +118,10 @@ struct proxy {
 	int port;
 	pid_t pid;
 	/* The next cuts requests of this type break the connection: before the server gets it, or when it has answered
-	 * and the client has not got that. */
+	 * and the client has not got that; or the server gets it once deliver is set, and delivered, refused say so. */
 	int type, cut, cuts, done;
+	int deliver, delivered, refused;
+	int target; /* the port to which it goes on; 0: server_port */
 	int shut; /* nobody gets through */
 	/* Of the last session that was opened through it. */
 	int64_t session;
@@ -138,5 +158,6 @@ void note(struct history *h, int client, int round, enum happened what, uint32_t
 const char *history_fault(const struct history *h, uint32_t permits);
 /* Of several clients: how many GOT. */
 size_t history_count(const struct history *h, enum happened what);
+size_t history_count_of(const struct history *h, enum happened what, int client);
 
 #endif

@@ -17,7 +17,7 @@ static const struct test *const all[] = { session_tests, mutex_tests, sem_tests,
 static int body(void *arg)
 {
 	const struct test *t = arg;
-	alarm(100);
+	alarm(300);
 	t->run();
 	return 0;
 }
@@ -55,7 +55,6 @@ static int start_and_run(void *arg)
 				passed += ok;
 				failed += !ok;
 			}
-	server_clean_up();
 	printf("%d passed, %d failed\n", passed, failed);
 	fflush(stdout);
 	return failed != 0 || passed == 0;
@@ -63,5 +62,5 @@ static int start_and_run(void *arg)
 
 int main(int argc, char **argv)
 {
-	return start_and_run(argc > 1 ? argv[1] : NULL);
+	return guarded(start_and_run, argc > 1 ? argv[1] : NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A proxy in front of the server, in a process of its own. It reads the frames that pass (length, then transaction
- * number and type; answers begin with the same number) and breaks the connection at the one it was told.
+ * number and type; answers begin with the same number) and breaks the connection at the one it was told. It may keep
+ * that one, and let the server have it when the client has long gone elsewhere.
  */
 #include "lab.h"
 
@@ -13,6 +14,8 @@
 
 #define MOST 128
 #define BUFFER (1 << 20)
+/* The servers' word for it. */
+#define SESSION_MOVED (-118)
 
 struct way {
 	int from, to;
@@ -27,6 +30,9 @@ struct link {
 	bool open;
 	bool drops;
 	uint32_t dropped;
+	/* What is kept; the client's end is closed. */
+	unsigned char *late;
+	size_t late_size;
 };
 
 static struct link links[MOST];
@@ -38,11 +44,48 @@ static uint32_t number_at(const unsigned char *p)
 
 static void shut_link(struct link *l)
 {
-	close(l->way[0].from);
+	if (l->way[0].from >= 0)
+		close(l->way[0].from);
 	close(l->way[0].to);
 	free(l->way[0].buffer);
 	free(l->way[1].buffer);
+	free(l->late);
 	memset(l, 0, sizeof *l);
+}
+
+static void keep(struct link *l, const unsigned char *frame)
+{
+	l->late_size = 4 + (size_t)number_at(frame);
+	l->late = malloc(l->late_size);
+	memcpy(l->late, frame, l->late_size);
+	close(l->way[0].from);
+	l->way[0].from = -1;
+}
+
+/* The server gets what was kept. Whether it refuses: it says so, or closes the connection. */
+static bool refuses(struct link *l)
+{
+	unsigned char answers[4096];
+	size_t got = 0, at = 0;
+	if (write(l->way[0].to, l->late, l->late_size) != (ssize_t)l->late_size)
+		return true;
+	for (;;) {
+		ssize_t n = read(l->way[1].from, answers + got, sizeof answers - got);
+		if (n <= 0)
+			return true;
+		got += (size_t)n;
+		for (; got - at >= 20 && got - at >= 4 + (size_t)number_at(answers + at);
+		     at += 4 + (size_t)number_at(answers + at))
+			if (number_at(answers + at + 4) == number_at(l->late + 4))
+				return (int)number_at(answers + at + 16) == SESSION_MOVED;
+	}
+}
+
+static void deliver(struct proxy *p, struct link *l)
+{
+	p->refused += refuses(l);
+	p->delivered++;
+	shut_link(l);
 }
 
 /* Whether this frame goes on. False: the link has been cut. */
@@ -67,6 +110,11 @@ static bool passes(struct proxy *p, struct link *l, struct way *w, const unsigne
 			l->drops = true;
 			l->dropped = number_at(frame + 4);
 			return true;
+		}
+		if (p->cut == CUT_LATE) {
+			keep(l, frame);
+			p->done++;
+			return false;
 		}
 	}
 	p->done++;
@@ -107,10 +155,10 @@ static void forward(struct proxy *p, struct link *l, struct way *w)
 	}
 }
 
-static void new_link(int listener)
+static void new_link(const struct proxy *p, int listener)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				  .sin_port = htons((uint16_t)server_port) };
+				  .sin_port = htons((uint16_t)(p->target ? p->target : server_port)) };
 	int client = accept(listener, NULL, NULL);
 	int server = socket(AF_INET, SOCK_STREAM, 0);
 	struct link *l = links;
@@ -133,9 +181,12 @@ static void serve(struct proxy *p, int listener)
 		for (int i = 0; i < MOST; i++) {
 			if (links[i].open && p->shut)
 				shut_link(&links[i]);
+			if (links[i].late && p->deliver)
+				deliver(p, &links[i]);
+			/* Of one that keeps something nothing else is heard. */
+			bool heard = links[i].open && !links[i].late;
 			for (int j = 0; j < 2; j++)
-				fds[2 * i + j] = (struct pollfd){ links[i].open ? links[i].way[j].from : -1, POLLIN,
-								  0 };
+				fds[2 * i + j] = (struct pollfd){ heard ? links[i].way[j].from : -1, POLLIN, 0 };
 		}
 		fds[2 * MOST] = (struct pollfd){ p->shut ? -1 : listener, POLLIN, 0 };
 		poll(fds, 2 * MOST + 1, 1);
@@ -143,7 +194,7 @@ static void serve(struct proxy *p, int listener)
 			if (fds[i].revents && links[i / 2].open && links[i / 2].way[i % 2].from == fds[i].fd)
 				forward(p, &links[i / 2], &links[i / 2].way[i % 2]);
 		if (fds[2 * MOST].revents)
-			new_link(listener);
+			new_link(p, listener);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "lab.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "test.h"
@@ -28,6 +29,7 @@ static pid_t start_tool(int port, const char *words)
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execl("/bin/sh", "sh", "-c", line, (char *)NULL);
 		_exit(99);
 	}
