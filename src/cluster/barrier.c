@@ -3,10 +3,10 @@
  * The cyclic barrier: a desk (desk.c) at which arrivals wait until there are as many as parties.
  *
  * State
- *  desk     its bytes: whether it is broken; and the members of which it is known that they have gone, the last MOST_GONE
+ *  desk     its bytes: whether it is broken; and the members that are known to have gone, the last MOST_GONE
  *  members  a node, and below it one for each process that has the barrier open, which goes with it
  *  barrier  all inside the session's monitor
- *           known  the members, as they were listed last. lost: those that have gone from there, the last MOST_GONE
+ *           known  the members, as they were listed last. lost: those that have gone from there, as many
  *           watched, listing  that node's children are watched; or being asked for
  * Invariants
  *  B1 a round passes in one commit, in which all its arrivals get their index; or it breaks in one, in which all that

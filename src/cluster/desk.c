@@ -523,7 +523,9 @@ int vez__desk_open(struct vez__desk *d, vez_cluster_t *c, const struct vez__desk
 	d->thing.look = session_ended;
 	d->thing.free = free_thing;
 	d->batch.state = malloc(VEZ_CLUSTER_STATE_MAX);
-	int rc = d->batch.state ? vez__object_open(c, kind, name, number, "s", third, d->path, deadline, cancel) : ENOMEM;
+	int rc = ENOMEM;
+	if (d->batch.state)
+		rc = vez__object_open(c, kind, name, number, "s", third, d->path, deadline, cancel);
 	if (rc == 0) {
 		snprintf(d->state_path, sizeof d->state_path, "%s/s", d->path);
 		rc = vez__thing_add(c, &d->thing);

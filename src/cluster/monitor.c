@@ -7,8 +7,8 @@
  * Invariants
  *  O1 an operation's body runs if its guard is true of the state that it finds. One that returns something else than 0
  *     leaves the state as it was.
- *  O2 in a batch the calls that wait at their guards are asked again, first come first, after each body that ran: before
- *     the next call is looked at none of them could go.
+ *  O2 in a batch the calls that wait at their guards are asked again, first come first, after each body that ran:
+ *     before the next call is looked at none of them could go.
  *  O3 all members have the same operations, by their names: the object's number is made of these.
  * Ordering, progress: of the desk. Lifetime: of the session.
  * Sources: monitors: C. A. R. Hoare (1974); guards that are asked again after each request: C. Martins (2009).

@@ -16,8 +16,8 @@
  *     Nobody but the slip removes it, so one that is not found was never made.
  *  T2 a result is in the node before anybody is told, and stays until its own process has read it, or its session has
  *     ended: whatever breaks, it is told once.
- *  T3 a call whose caller has gone is removed only if it has no result (its version is 0); if there is one, whoever owns
- *     the slip is told (wasted). So a call that ends without a result is known not to have run.
+ *  T3 a call whose caller has gone is removed only if it has no result (its version is 0); if there is one, whoever
+ *     owns the slip is told (wasted). So a call that ends without a result is known not to have run.
  *  T4 the caller's request is not touched once it is decided; the slip lives until its node is gone.
  * Ordering: the session's monitor.
  * Progress: one watch, on the own node, and one event.

@@ -62,20 +62,21 @@ static const char usage[] =
 	"this name (lock), a part of the readers and writers lock (read, write), or permits of the semaphore (sem).\n"
 	"The command finds the hold's fence in VEZ_CLUSTER_FENCE, a number that grows from hold to hold: what it\n"
 	"writes to can refuse a smaller one. It is ended, and after five seconds killed, if the hold is lost.\n"
-	"Or it waits for the other parties (barrier), or until the latch is open (latch), or counts that down (count);\n"
-	"then it is replaced by the command, if there is one.\n"
+	"Or it waits for the other parties (barrier), or until the latch is open (latch), or counts that down (count),\n"
+	"and is then replaced by the command, if there is one.\n"
 	"\n"
 	"  -s SERVERS   host:port,host:port (VEZ_CLUSTER_SERVERS; 127.0.0.1:2181)\n"
 	"  -r ROOT      the node below which everything is (/vez)\n"
 	"  -p           makes that node if it is not there\n"
 	"  -t MS        session time: how soon others may have what a dead program held (10000)\n"
 	"  -w MS        waits no longer than that; then exit status 1\n"
-	"  -n NUMBER    permits of the semaphore, parties of the barrier, count of the latch, the same for all (1)\n"
+	"  -n NUMBER    the semaphore's permits, the barrier's parties, the latch's count, the same for all (1)\n"
 	"  -k NUMBER    how many permits are taken, or how far is counted down (1)\n"
 	"  --help, --version\n"
 	"\n"
 	"The exit status is the command's; 1: not had in time; 2: usage; 74: a failure; 75: the hold was lost, or the\n"
-	"barrier is broken; 126, 127: the command cannot be run. VEZ_CLUSTER_AUTH=user:password authenticates at the servers.\n";
+	"barrier is broken; 126, 127: the command cannot be run. VEZ_CLUSTER_AUTH=user:password authenticates at the\n"
+	"servers.\n";
 
 static void say(const char *what, int code)
 {

@@ -92,8 +92,8 @@ static void passes_together(void)
 		close_member(&t, i);
 }
 
-/* One gives up by deadline, token or cancellation: all get to know, until a reset. Seen to fail: a call "left" that does
- * nothing. */
+/* One gives up by deadline, token or cancellation: all get to know, until a reset. Seen to fail: a call "left" that
+ * does nothing. */
 static void gives_up(void)
 {
 	struct members t = three_members();
@@ -138,7 +138,8 @@ static void gives_up(void)
 		close_member(&t, i);
 }
 
-/* A member that leaves while others wait; or after it was seen by one that comes later. */
+/* A member that leaves while others wait; or before, which one that comes later has seen. Seen to fail: an arrival that
+ * does not tell of it. */
 static void leaves(void)
 {
 	struct members t = three_members();

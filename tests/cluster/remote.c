@@ -128,7 +128,7 @@ static void calls(void)
 		uint32_t number = 100 + i;
 		result[i] = (vez_cluster_bytes_t){ &answer[i], 0, sizeof answer[i] };
 		vez_request_init(&q[i], NULL, NULL);
-		CHECK_EQ(vez_cluster_remote_call_async(r, "echo", &number, sizeof number, &result[i], &q[i]), EINPROGRESS);
+		CHECK_EQ(vez_cluster_remote_call_async(r, "echo", &number, 4, &result[i], &q[i]), EINPROGRESS);
 	}
 	CHECK_EQ(vez_cluster_remote_close(r), EBUSY);
 	for (uint32_t i = 0; i < MANY; i++) {

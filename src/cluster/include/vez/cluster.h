@@ -301,10 +301,10 @@ int vez_cluster_barrier_open(vez_cluster_barrier_t **b, vez_cluster_t *c, const 
 int vez_cluster_barrier_close(vez_cluster_barrier_t *b);
 
 /* Waits until all parties have come. 0, and *index (unless index is NULL) tells the order in which they came, counted
- * down to 0: the last one. VEZ_EBROKEN: a party that waited gave up, by deadline, token or cancellation; or a member has
- * died or left, while others waited or since this one's last wait. So it stays for all, until it is reset. A party that
- * gives up at the moment when the last one comes breaks nothing: the others go on. One whose limits have been reached
- * when it begins has not come. */
+ * down to 0: the last one. VEZ_EBROKEN: a party that waited gave up, by deadline, token or cancellation; or a member
+ * has died or left, while others waited or since this one's process has it open. So it stays for all, until it is
+ * reset. A party that gives up at the moment when the last one comes breaks nothing: the others go on. One whose
+ * limits have been reached when it begins has not come. */
 int vez_cluster_barrier_wait(vez_cluster_barrier_t *b, uint32_t *index, vez_deadline_t deadline,
 			     vez_cancel_t *cancel);
 /* index must stay where it is, too, until r completes. */
@@ -336,8 +336,8 @@ typedef struct vez_cluster_function {
 	int (*run)(vez_cluster_invocation_t *i, void *arg);
 } vez_cluster_function_t;
 
-/* Serves these functions under this name, from here on, on the session's thread: one call after another, in the order in
- * which they came. The functions must stay where they are until the session is closed. EBUSY: another process serves
+/* Serves these functions under this name, from here on, on the session's thread: one call after another, in the order
+ * in which they came. The functions must stay where they are until the session is closed. EBUSY: another process serves
  * that name, or has died so shortly ago that the servers do not know it. */
 int vez_cluster_service_open(vez_cluster_service_t **s, vez_cluster_t *c, const char *name,
 			     const vez_cluster_function_t *functions, size_t count, void *arg, vez_deadline_t deadline,
@@ -355,8 +355,8 @@ int vez_cluster_remote_open(vez_cluster_remote_t **r, vez_cluster_t *c, const ch
 int vez_cluster_remote_close(vez_cluster_remote_t *r);
 
 /* Has a function run there, at most once, and waits for its result. argument is copied; result may be NULL. What the
- * function returned; VEZ_ENOSERVER, VEZ_EDIED; ENOSYS: there is no such function; EMSGSIZE: the argument is too long, or
- * the result: then it has run; ENOBUFS: it has run, and result has no room for what it gave. ETIMEDOUT, ECANCELED,
+ * function returned; VEZ_ENOSERVER, VEZ_EDIED; ENOSYS: there is no such function; EMSGSIZE: the argument is too long,
+ * or the result: then it has run; ENOBUFS: it has run, and result has no room for what it gave. ETIMEDOUT, ECANCELED,
  * VEZ_ELOST, VEZ_ECLOSED: it may run, or have run. */
 int vez_cluster_remote_call(vez_cluster_remote_t *r, const char *function, const void *argument, size_t size,
 			    vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel);
