@@ -62,7 +62,7 @@ static void send_question(vez_cluster_t *c, const struct vez__question *q, struc
 	else if (q->kind == VEZ__ASK_DELETE)
 		vez__call_delete(c, answered, asked, q->path);
 	else if (q->second)
-		vez__call_create_two(c, answered, asked, q->path, q->value, q->second);
+		vez__call_create_several(c, answered, asked, q->path, q->value, q->second, q->third);
 	else
 		vez__call_create(c, answered, asked, q->path, q->value, q->flags);
 }

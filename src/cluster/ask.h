@@ -12,7 +12,8 @@ struct vez__question {
 	const char *path;
 	const char *value;  /* of a create */
 	int flags;          /* of a create */
-	const char *second; /* a node that is created in the same step, or NULL */
+	const char *second; /* nodes that are created in the same step, or NULL */
+	const char *third;
 };
 
 struct vez__reply {

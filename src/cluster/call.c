@@ -90,6 +90,12 @@ static struct vez__call *new_call(vez_cluster_t *c, answered_fn *answered, void 
 
 static void free_call(struct vez__call *call)
 {
+	for (int i = 0; i < call->edit_count; i++)
+		free(call->edits[i].data);
+	free(call->edits);
+	free(call->ops);
+	free(call->results);
+	free(call->stats);
 	free(call->marks);
 	free(call);
 }
@@ -119,6 +125,27 @@ static void sent(struct vez__call *call, int rc)
 
 /* ---- on the client's thread ---- */
 
+/* Outside. What is queued was queued by answers, so by this thread. */
+static void run_works(vez_cluster_t *c)
+{
+	for (;;) {
+		vez__session_enter(c);
+		struct vez__work *work = cds_list_empty(&c->works) ? NULL :
+			cds_list_first_entry(&c->works, struct vez__work, place);
+		if (work)
+			cds_list_del(&work->place);
+		vez__session_leave(c);
+		if (!work)
+			return;
+		work->run(work);
+	}
+}
+
+void vez__work_queue(vez_cluster_t *c, struct vez__work *work)
+{
+	cds_list_add_tail(&work->place, &c->works);
+}
+
 static void answer(const void *data, const struct vez__answer *a)
 {
 	struct vez__call *call = (struct vez__call *)data;
@@ -127,7 +154,10 @@ static void answer(const void *data, const struct vez__answer *a)
 	c->event_thread = pthread_self();
 	c->has_event_thread = true;
 	end_call(call, a);
+	bool works = !cds_list_empty(&c->works);
 	vez__session_leave(c);
+	if (works)
+		run_works(c);
 }
 
 static void void_answer(int rc, const void *data)
@@ -165,15 +195,26 @@ static void created_answer(int rc, const char *name, const struct Stat *stat, co
 void vez__call_create(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *value,
 		      int flags)
 {
+	vez__call_create_bytes(c, answered, arg, path, value, (int)strlen(value), flags);
+}
+
+void vez__call_create_bytes(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const void *value,
+			    int size, int flags)
+{
 	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 	struct vez__call *call = new_call(c, answered, arg);
-	sent(call, zoo_acreate2(c->zh, path, value, (int)strlen(value), acl, flags, created_answer, call));
+	sent(call, zoo_acreate2(c->zh, path, value, size, acl, flags, created_answer, call));
 }
 
 void vez__call_delete(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
 {
+	vez__call_delete_version(c, answered, arg, path, -1);
+}
+
+void vez__call_delete_version(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, int version)
+{
 	struct vez__call *call = new_call(c, answered, arg);
-	sent(call, zoo_adelete(c->zh, path, -1, void_answer, call));
+	sent(call, zoo_adelete(c->zh, path, version, void_answer, call));
 }
 
 void vez__call_exists(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
@@ -188,10 +229,10 @@ void vez__call_get(vez_cluster_t *c, answered_fn *answered, void *arg, const cha
 	sent(call, zoo_awget(c->zh, path, watch, ctx, data_answer, call));
 }
 
-void vez__call_list(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
+void vez__call_list(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, watcher_fn watch, void *ctx)
 {
 	struct vez__call *call = new_call(c, answered, arg);
-	sent(call, zoo_aget_children(c->zh, path, 0, names_answer, call));
+	sent(call, zoo_awget_children(c->zh, path, watch, ctx, names_answer, call));
 }
 
 void vez__call_sync(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
@@ -217,21 +258,45 @@ void vez__call_mark(vez_cluster_t *c, answered_fn *answered, void *arg, const ch
 	sent(call, zoo_amulti(c->zh, count + and_delete, m->ops, m->results, void_answer, call));
 }
 
-void vez__call_create_two(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *value,
-			  const char *second)
+void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct vez__edit *edits, int count)
+{
+	struct vez__call *call = new_call(c, answered, arg);
+	call->edits = edits;
+	call->edit_count = count;
+	call->ops = calloc((size_t)count, sizeof *call->ops);
+	call->results = calloc((size_t)count, sizeof *call->results);
+	call->stats = calloc((size_t)count, sizeof *call->stats);
+	if (!call->ops || !call->results || !call->stats)
+		abort();
+	for (int i = 0; i < count; i++) {
+		struct vez__edit *e = &edits[i];
+		if (e->only_check)
+			zoo_check_op_init(&call->ops[i], e->path, e->version);
+		else if (e->data)
+			zoo_set_op_init(&call->ops[i], e->path, e->data, e->size, e->version, &call->stats[i]);
+		else
+			zoo_delete_op_init(&call->ops[i], e->path, e->version);
+	}
+	sent(call, zoo_amulti(c->zh, count, call->ops, call->results, void_answer, call));
+}
+
+void vez__call_create_several(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *value,
+			      const char *second, const char *third)
 {
 	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 	struct vez__call *call = new_call(c, answered, arg);
-	struct vez__marks *m = calloc(1, sizeof *m + 3 * sizeof m->paths[0]);
+	struct vez__marks *m = calloc(1, sizeof *m + 4 * sizeof m->paths[0]);
 	if (!m)
 		abort();
 	call->marks = m;
 	snprintf(m->paths[0], VEZ__PATH, "%s", path);
 	snprintf(m->paths[1], VEZ__PATH, "%s", second);
 	snprintf(m->paths[2], VEZ__PATH, "%s", value);
+	snprintf(m->paths[3], VEZ__PATH, "%s", third ? third : "");
 	zoo_create_op_init(&m->ops[0], m->paths[0], m->paths[2], (int)strlen(value), acl, 0, NULL, 0);
 	zoo_create_op_init(&m->ops[1], m->paths[1], "", 0, acl, 0, NULL, 0);
-	sent(call, zoo_amulti(c->zh, 2, m->ops, m->results, void_answer, call));
+	zoo_create_op_init(&m->ops[2], m->paths[3], "", 0, acl, 0, NULL, 0);
+	sent(call, zoo_amulti(c->zh, third ? 3 : 2, m->ops, m->results, void_answer, call));
 }
 
 void vez__calls_end(vez_cluster_t *c)

@@ -8,7 +8,7 @@
 #include <urcu/list.h>
 #include <zookeeper/zookeeper.h>
 
-#include "vez/cluster.h"
+#include "session.h"
 
 #define VEZ__MOST_MARKED 64 /* in one transaction */
 
@@ -37,6 +37,11 @@ struct vez__call {
 	void *arg;
 	int64_t sent;
 	struct vez__marks *marks;
+	struct vez__edit *edits;
+	int edit_count;
+	zoo_op_t *ops;
+	zoo_op_result_t *results;
+	struct Stat *stats;
 };
 
 /* Whether nobody knows if it was done: the connection broke, or the session is over. */
@@ -49,15 +54,20 @@ int vez__errno_of(int rc);
  * be handed to the client, before this returns. answered may be NULL. */
 void vez__call_create(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path, const char *value, int flags);
+void vez__call_create_bytes(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
+			    const char *path, const void *value, int size, int flags);
 void vez__call_delete(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path);
+/* Only if the node was set this many times. */
+void vez__call_delete_version(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
+			      const char *path, int version);
 void vez__call_exists(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path);
 /* watch(zh, type, state, path, ctx), if it is not NULL, is called when the node changes or goes. */
 void vez__call_get(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		   const char *path, watcher_fn watch, void *ctx);
 void vez__call_list(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
-		    const char *path);
+		    const char *path, watcher_fn watch, void *ctx);
 /* Answered when the server has caught up with what the others have agreed on. */
 void vez__call_sync(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		    const char *path);
@@ -65,15 +75,37 @@ void vez__call_sync(vez_cluster_t *c, void (*answered)(void *, const struct vez_
 void vez__call_mark(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		    const char *const *paths, int count, bool and_delete);
 
-/* Creates both, or none. */
-void vez__call_create_two(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
-			  const char *path, const char *value, const char *second);
+/* What a transaction does to one node, if that is of this version (-1: in any case). */
+struct vez__edit {
+	char path[VEZ__PATH];
+	void *data; /* allocated: the node is set; NULL: it is deleted */
+	int size;
+	int version;
+	bool only_check; /* it has to be there */
+};
+
+/* Does all of it, or nothing. Takes over the edits, which are allocated. */
+void vez__call_edit(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
+		    struct vez__edit *edits, int count);
+
+/* Creates all of them, or none. third may be NULL. */
+void vez__call_create_several(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
+			      const char *path, const char *value, const char *second, const char *third);
 
 /* Inside: the session is over and its client gone: what was under way is unanswered. */
 void vez__calls_end(vez_cluster_t *c);
 
 /* Inside: this job is to run, after those that are queued. */
 void vez__job_queue(vez_cluster_t *c, struct vez__job *job);
+
+/* What is to be done outside, on the thread of the session that runs functions. */
+struct vez__work {
+	struct cds_list_head place;
+	void (*run)(struct vez__work *work);
+};
+
+/* Inside, while an answer is being dealt with: it will be run by this thread when it has left. */
+void vez__work_queue(vez_cluster_t *c, struct vez__work *work);
 
 /* Inside: runs jobs while that is possible. */
 void vez__pump(vez_cluster_t *c);

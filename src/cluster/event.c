@@ -31,13 +31,12 @@
 
 struct vez_cluster_event {
 	struct vez__job job; /* first: asks */
-	struct cds_list_head place;
+	struct vez__thing thing;
 	vez_cluster_t *c;
 	vez_room_t room;
 	uintptr_t turn;
 	bool asking;
 	bool watched;
-	bool closed;
 	char path[VEZ__PATH];
 };
 
@@ -96,18 +95,19 @@ static void ask(struct vez__job *job)
 	vez__call_get(e->c, answered, e, e->path, on_change, e);
 }
 
-void vez__events_end(vez_cluster_t *c, int code)
+static vez_cluster_event_t *event_of(struct vez__thing *t)
 {
-	vez_cluster_event_t *e;
-	cds_list_for_each_entry(e, &c->events, place)
-		let_go(e, UINTPTR_MAX, code);
+	return caa_container_of(t, vez_cluster_event_t, thing);
 }
 
-void vez__events_free(vez_cluster_t *c)
+static void end(struct vez__thing *t, int code)
 {
-	vez_cluster_event_t *e, *next;
-	cds_list_for_each_entry_safe(e, next, &c->events, place)
-		free(e);
+	let_go(event_of(t), UINTPTR_MAX, code);
+}
+
+static void free_event(struct vez__thing *t)
+{
+	free(event_of(t));
 }
 
 /* ---- waiting ---- */
@@ -183,23 +183,26 @@ int vez_cluster_event_open(vez_cluster_event_t **made, vez_cluster_t *c, const c
 			   vez_cancel_t *cancel)
 {
 	char path[VEZ__OBJECT_PATH];
-	int rc = vez__object_open(c, "event", name, 0, "closed", path, deadline, cancel);
-	if (rc != 0)
-		return rc;
+	int rc = vez__object_open(c, "event", name, 0, "closed", NULL, path, deadline, cancel);
+	return rc ? rc : vez__event_below(made, c, path);
+}
+
+int vez__event_below(vez_cluster_event_t **made, vez_cluster_t *c, const char *path)
+{
 	vez_cluster_event_t *e = calloc(1, sizeof *e);
 	if (!e)
 		return ENOMEM;
 	e->job.run = ask;
+	e->thing.end = end;
+	e->thing.free = free_event;
 	e->c = c;
 	e->turn = 1;
 	snprintf(e->path, sizeof e->path, "%s/closed", path);
-	rc = vez__session_begin(c);
+	int rc = vez__thing_add(c, &e->thing);
 	if (rc != 0) {
 		free(e);
 		return rc;
 	}
-	cds_list_add_tail(&e->place, &c->events);
-	c->lines++;
 	vez__session_leave(c);
 	*made = e;
 	return 0;
@@ -212,10 +215,8 @@ int vez_cluster_event_close(vez_cluster_event_t *e)
 		return EPERM;
 	vez__session_enter(c);
 	bool used = vez_room_first(&e->room);
-	if (!used) {
-		e->closed = true;
+	if (!used)
 		c->lines--;
-	}
 	vez__session_leave_last(c);
 	return used ? EBUSY : 0;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, for the session. */
+/* The gate that an event is, for objects that have one. */
 #ifndef VEZ__CLUSTER_EVENT_H
 #define VEZ__CLUSTER_EVENT_H
 
 #include "vez/cluster.h"
 
-/* Inside: the session is over: who waits gets this code. */
-void vez__events_end(vez_cluster_t *c, int code);
-
-void vez__events_free(vez_cluster_t *c);
+/* The event whose node is "closed" below this one. */
+int vez__event_below(vez_cluster_event_t **made, vez_cluster_t *c, const char *path);
 
 #endif

@@ -370,7 +370,7 @@ static void read_for_claims(struct vez__job *job)
 		return;
 	l->looking = true;
 	l->refs++;
-	vez__call_list(l->c, line_read, l, l->path);
+	vez__call_list(l->c, line_read, l, l->path, NULL, NULL);
 }
 
 void vez__lines_look(vez_cluster_t *c)
@@ -448,7 +448,7 @@ static void search(struct vez__claim *claim)
 	struct vez__line *l = claim->line;
 	claim->flying++;
 	vez__call_sync(l->c, NULL, NULL, l->path);
-	vez__call_list(l->c, searched, claim, l->path);
+	vez__call_list(l->c, searched, claim, l->path, NULL, NULL);
 }
 
 static void dated(void *arg, const struct vez__answer *a)
@@ -582,7 +582,7 @@ static void left_line_read(void *arg, const struct vez__answer *a)
 static void read_line_left(struct vez__claim *claim)
 {
 	claim->flying++;
-	vez__call_list(claim->line->c, left_line_read, claim, claim->line->path);
+	vez__call_list(claim->line->c, left_line_read, claim, claim->line->path, NULL, NULL);
 }
 
 static void removed(void *arg, const struct vez__answer *a)
@@ -769,7 +769,7 @@ int vez__line_open(struct vez__line **made_line, vez_cluster_t *c, const char *k
 	l->telling = telling;
 	l->permits = permits;
 	l->refs = 1;
-	int rc = vez__object_open(c, kind, name, permits, NULL, l->path, deadline, cancel);
+	int rc = vez__object_open(c, kind, name, permits, NULL, NULL, l->path, deadline, cancel);
 	if (rc == 0)
 		rc = vez__session_begin(c);
 	if (rc != 0) {

@@ -14,7 +14,7 @@
 
 #include "ask.h"
 
-static int check_name(const char *name)
+int vez__name_check(const char *name)
 {
 	size_t length = strlen(name);
 	if (length == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
@@ -40,10 +40,10 @@ static int compare(vez_cluster_t *c, const char *path, const char *value, vez_de
 }
 
 int vez__object_open(vez_cluster_t *c, const char *kind, const char *name, uint32_t number, const char *below,
-		     char path[VEZ__OBJECT_PATH], vez_deadline_t deadline, vez_cancel_t *cancel)
+		     const char *other, char path[VEZ__OBJECT_PATH], vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	char value[VEZ__VALUE], second[VEZ__PATH];
-	int rc = check_name(name);
+	char value[VEZ__VALUE], second[VEZ__PATH], third[VEZ__PATH];
+	int rc = vez__name_check(name);
 	if (rc != 0)
 		return rc;
 	snprintf(path, VEZ__OBJECT_PATH, "%s/%s-%s", c->root, kind, name);
@@ -53,9 +53,48 @@ int vez__object_open(vez_cluster_t *c, const char *kind, const char *name, uint3
 		snprintf(second, sizeof second, "%s/%s", path, below);
 		q.second = second;
 	}
+	if (other) {
+		snprintf(third, sizeof third, "%s/%s", path, other);
+		q.third = third;
+	}
 	struct vez__reply reply = { 0, "" };
 	rc = vez__ask(c, &q, &reply, deadline, cancel);
 	if (rc != 0)
 		return rc;
 	return reply.rc == ZNODEEXISTS ? compare(c, path, value, deadline, cancel) : vez__errno_of(reply.rc);
+}
+
+/* ---- what is open ---- */
+
+int vez__thing_add(vez_cluster_t *c, struct vez__thing *t)
+{
+	int rc = vez__session_begin(c);
+	if (rc != 0)
+		return rc;
+	cds_list_add_tail(&t->place, &c->things);
+	c->lines++;
+	return 0;
+}
+
+void vez__things_end(vez_cluster_t *c, int code)
+{
+	struct vez__thing *t;
+	cds_list_for_each_entry(t, &c->things, place)
+		if (t->end)
+			t->end(t, code);
+}
+
+void vez__things_look(vez_cluster_t *c)
+{
+	struct vez__thing *t;
+	cds_list_for_each_entry(t, &c->things, place)
+		if (t->look)
+			t->look(t);
+}
+
+void vez__things_free(vez_cluster_t *c)
+{
+	struct vez__thing *t, *next;
+	cds_list_for_each_entry_safe(t, next, &c->things, place)
+		t->free(t);
 }

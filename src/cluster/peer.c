@@ -23,6 +23,7 @@
 
 #include "call.h"
 #include "line.h"
+#include "object.h"
 #include "session.h"
 
 struct peer {
@@ -65,6 +66,7 @@ static void note_gone(struct peer *p)
 		return;
 	p->gone = true;
 	vez__lines_look(p->c);
+	vez__things_look(p->c);
 }
 
 static void on_end(zhandle_t *zh, int type, int state, const char *path, void *ctx)

@@ -36,9 +36,10 @@
 
 #include "ask.h"
 #include "call.h"
-#include "event.h"
 #include "line.h"
+#include "object.h"
 #include "peer.h"
+#include "slip.h"
 
 #define MS INT64_C(1000000)
 #define DEFAULT_SESSION_MS 10000
@@ -81,6 +82,8 @@ static void gave_up(vez_monitor_t *m, vez_room_t *room, vez_request_t *r)
 	vez_cluster_t *c = (vez_cluster_t *)m;
 	if (room == &c->waits)
 		vez__claim_gave_up(vez_request_ptr(r));
+	else if (room == &c->slips)
+		vez__slip_gave_up(vez_request_ptr(r));
 	else if (room == &c->asks)
 		vez__ask_gave_up(vez_request_ptr(r));
 	vez__pump(c);
@@ -97,7 +100,8 @@ static void end(vez_cluster_t *c, int code)
 	c->connected = false;
 	vez__asks_end(c, code, false);
 	vez__lines_end(c, code);
-	vez__events_end(c, code);
+	vez__slips_end(c, code);
+	vez__things_end(c, code);
 	vez__bell_ring(&c->bell);
 }
 
@@ -258,7 +262,9 @@ static void init(vez_cluster_t *c, const vez_cluster_options_t *options)
 	CDS_INIT_LIST_HEAD(&c->jobs);
 	CDS_INIT_LIST_HEAD(&c->all_lines);
 	CDS_INIT_LIST_HEAD(&c->peers);
-	CDS_INIT_LIST_HEAD(&c->events);
+	CDS_INIT_LIST_HEAD(&c->things);
+	CDS_INIT_LIST_HEAD(&c->all_slips);
+	CDS_INIT_LIST_HEAD(&c->works);
 	CDS_INIT_LIST_HEAD(&c->ended);
 	c->process = vez__process();
 	c->authenticated = options->auth != NULL;
@@ -389,7 +395,7 @@ void vez__session_leave_last(vez_cluster_t *c)
 	if (!leave(c) || !cds_list_empty(&c->ended))
 		return;
 	vez__peers_free(c);
-	vez__events_free(c);
+	vez__things_free(c);
 	vez_monitor_destroy(&c->monitor);
 	vez_cancel_destroy(&c->lost);
 	vez__bell_close(&c->bell);

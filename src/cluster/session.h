@@ -18,11 +18,13 @@
 #define VEZ__SLOTS 1024
 
 struct vez__claim;
+struct vez__slip;
 
 /* Everything inside the monitor but what is constant. */
 struct vez_cluster {
 	vez_monitor_t monitor; /* first */
 	vez_room_t waits;      /* whose request's pointer is a claim */
+	vez_room_t slips;      /* whose request's pointer is a slip */
 	vez_room_t asks;       /* whose request's pointer is a question, or NULL: who waits for a connection */
 	vez_cancel_t lost;
 	zhandle_t *zh;
@@ -50,9 +52,12 @@ struct vez_cluster {
 	struct cds_list_head jobs;
 	struct cds_list_head all_lines;
 	struct cds_list_head peers;
-	struct cds_list_head events;
+	struct cds_list_head things;
 	struct cds_list_head ended;
 	struct vez__claim *by_id[VEZ__SLOTS];
+	struct vez__slip *slip_by_id[VEZ__SLOTS];
+	struct cds_list_head all_slips;
+	struct cds_list_head works;
 	char root[VEZ__ROOT];
 };
 

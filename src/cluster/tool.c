@@ -32,7 +32,7 @@
 #define LOST 75
 #define GRACE_MS 5000
 
-enum kind { LOCK, SEM, READ, WRITE };
+enum kind { LOCK, SEM, READ, WRITE, BARRIER, LATCH, COUNT };
 
 struct options {
 	vez_cluster_options_t session;
@@ -50,31 +50,38 @@ struct object {
 	vez_cluster_mutex_t *mutex;
 	vez_cluster_sem_t *sem;
 	vez_cluster_rwlock_t *rwlock;
+	vez_cluster_barrier_t *barrier;
+	vez_cluster_latch_t *latch;
 	vez_cluster_hold_t hold;
 };
 
 static const char usage[] =
 	"usage: vez-cluster [OPTION...] lock|read|write|sem NAME -- COMMAND [ARGUMENT...]\n"
+	"       vez-cluster [OPTION...] barrier|latch|count NAME [-- COMMAND [ARGUMENT...]]\n"
 	"Runs the command while it holds, of all machines whose programs ask the same ZooKeeper servers, the mutex of\n"
 	"this name (lock), a part of the readers and writers lock (read, write), or permits of the semaphore (sem).\n"
 	"The command finds the hold's fence in VEZ_CLUSTER_FENCE, a number that grows from hold to hold: what it\n"
 	"writes to can refuse a smaller one. It is ended, and after five seconds killed, if the hold is lost.\n"
+	"Or it waits for the other parties (barrier), or until the latch is open (latch), or counts that down (count),\n"
+	"and is then replaced by the command, if there is one.\n"
 	"\n"
 	"  -s SERVERS   host:port,host:port (VEZ_CLUSTER_SERVERS; 127.0.0.1:2181)\n"
 	"  -r ROOT      the node below which everything is (/vez)\n"
 	"  -p           makes that node if it is not there\n"
 	"  -t MS        session time: how soon others may have what a dead program held (10000)\n"
 	"  -w MS        waits no longer than that; then exit status 1\n"
-	"  -n PERMITS   how many permits the semaphore has, the same for all (1)\n"
-	"  -k PERMITS   how many of them are taken (1)\n"
+	"  -n NUMBER    the semaphore's permits, the barrier's parties, the latch's count, the same for all (1)\n"
+	"  -k NUMBER    how many permits are taken, or how far is counted down (1)\n"
 	"  --help, --version\n"
 	"\n"
-	"The exit status is the command's; 1: not had in time; 2: usage; 74: a failure; 75: the hold was lost; 126,\n"
-	"127: the command cannot be run. VEZ_CLUSTER_AUTH=user:password authenticates at the servers.\n";
+	"The exit status is the command's; 1: not had in time; 2: usage; 74: a failure; 75: the hold was lost, or the\n"
+	"barrier is broken; 126, 127: the command cannot be run. VEZ_CLUSTER_AUTH=user:password authenticates at the\n"
+	"servers.\n";
 
 static void say(const char *what, int code)
 {
-	fprintf(stderr, "vez-cluster: %s: %s\n", what, code == VEZ_ELOST ? "the session is lost" : strerror(code));
+	fprintf(stderr, "vez-cluster: %s: %s\n", what, code == VEZ_ELOST ? "the session is lost" :
+		code == VEZ_EBROKEN ? "the barrier is broken" : strerror(code));
 }
 
 /* ---- arguments ---- */
@@ -125,7 +132,7 @@ static bool option(struct options *o, int letter)
 
 static bool kind_of(const char *word, enum kind *kind)
 {
-	static const char *const words[] = { "lock", "sem", "read", "write" };
+	static const char *const words[] = { "lock", "sem", "read", "write", "barrier", "latch", "count" };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		if (strcmp(word, words[i]) == 0) {
 			*kind = (enum kind)i;
@@ -133,6 +140,11 @@ static bool kind_of(const char *word, enum kind *kind)
 		}
 	}
 	return false;
+}
+
+static bool holds(enum kind kind)
+{
+	return kind <= WRITE;
 }
 
 static bool arguments(struct options *o, int argc, char **argv)
@@ -151,13 +163,13 @@ static bool arguments(struct options *o, int argc, char **argv)
 	while ((letter = getopt_long(argc, argv, "+s:r:pt:w:n:k:h", names, NULL)) != -1)
 		if (!option(o, letter))
 			return false;
-	if (argc - optind < 3 || !kind_of(argv[optind], &o->kind))
+	if (argc - optind < 2 || !kind_of(argv[optind], &o->kind))
 		return false;
 	o->name = argv[optind + 1];
 	o->command = argv + optind + 2;
-	if (strcmp(o->command[0], "--") == 0)
+	if (o->command[0] && strcmp(o->command[0], "--") == 0)
 		o->command++;
-	return o->command[0] != NULL;
+	return o->command[0] != NULL || !holds(o->kind);
 }
 
 /* ---- the object ---- */
@@ -170,6 +182,11 @@ static int open_object(struct object *x, vez_cluster_t *c, const struct options 
 		return vez_cluster_mutex_open(&x->mutex, c, o->name, o->deadline, NULL);
 	case SEM:
 		return vez_cluster_sem_open(&x->sem, c, o->name, o->permits, o->deadline, NULL);
+	case BARRIER:
+		return vez_cluster_barrier_open(&x->barrier, c, o->name, o->permits, o->deadline, NULL);
+	case LATCH:
+	case COUNT:
+		return vez_cluster_latch_open(&x->latch, c, o->name, o->permits, o->deadline, NULL);
 	default:
 		return vez_cluster_rwlock_open(&x->rwlock, c, o->name, o->deadline, NULL);
 	}
@@ -184,6 +201,12 @@ static int ask_for(struct object *x, uint32_t n, vez_request_t *r)
 		return vez_cluster_sem_acquire_async(x->sem, n, &x->hold, r);
 	case READ:
 		return vez_cluster_rwlock_read_async(x->rwlock, &x->hold, r);
+	case BARRIER:
+		return vez_cluster_barrier_wait_async(x->barrier, NULL, r);
+	case LATCH:
+		return vez_cluster_latch_wait_async(x->latch, r);
+	case COUNT:
+		return vez_cluster_latch_count_down_async(x->latch, n, r);
 	default:
 		return vez_cluster_rwlock_write_async(x->rwlock, &x->hold, r);
 	}
@@ -195,6 +218,10 @@ static void close_object(struct object *x)
 		vez_cluster_mutex_close(x->mutex);
 	else if (x->kind == SEM)
 		vez_cluster_sem_close(x->sem);
+	else if (x->kind == BARRIER)
+		vez_cluster_barrier_close(x->barrier);
+	else if (!holds(x->kind))
+		vez_cluster_latch_close(x->latch);
 	else
 		vez_cluster_rwlock_close(x->rwlock);
 }
@@ -234,7 +261,7 @@ static int take(struct object *x, const struct options *o, int efd, int sfd)
 		if (signo != 0 && signo != SIGCHLD) {
 			vez_request_cancel(&r);
 			vez_request_wait(&r, VEZ_FOREVER, NULL);
-			if (vez_request_result(&r) == 0)
+			if (vez_request_result(&r) == 0 && holds(x->kind))
 				vez_cluster_release(&x->hold);
 			return -(128 + signo);
 		}
@@ -311,22 +338,37 @@ static int hold_and_run(struct object *x, const struct options *o, int efd, int 
 	return lost ? LOST : status;
 }
 
+/* What is waited for has come: the session is not needed any more. */
+static int run_after(vez_cluster_t *c, const struct options *o)
+{
+	sigset_t none;
+	vez_cluster_close(c);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvp(o->command[0], o->command);
+	return errno == ENOENT ? 127 : 126;
+}
+
 static int run(vez_cluster_t *c, const struct options *o)
 {
 	struct object x;
 	int rc = open_object(&x, c, o);
 	if (rc != 0) {
 		say(o->name, rc);
+		vez_cluster_close(c);
 		return rc == ETIMEDOUT ? NOT_HAD : FAILED;
 	}
 	int efd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), sfd = signals();
 	rc = take(&x, o, efd, sfd);
-	int status = rc < 0 ? -rc : rc == ETIMEDOUT ? NOT_HAD : FAILED;
+	int status = rc < 0 ? -rc : rc == ETIMEDOUT ? NOT_HAD : rc == VEZ_EBROKEN ? LOST : FAILED;
 	if (rc == 0)
-		status = hold_and_run(&x, o, efd, sfd);
-	else if (status == FAILED)
+		status = holds(x.kind) ? hold_and_run(&x, o, efd, sfd) : 0;
+	else if (status == FAILED || status == LOST)
 		say(o->name, rc);
 	close_object(&x);
+	if (rc == 0 && !holds(x.kind) && o->command[0])
+		return run_after(c, o);
+	vez_cluster_close(c);
 	return status;
 }
 
@@ -345,7 +387,5 @@ int main(int argc, char **argv)
 		say(o.session.servers, rc);
 		return rc == ETIMEDOUT ? NOT_HAD : FAILED;
 	}
-	int status = run(c, &o);
-	vez_cluster_close(c);
-	return status;
+	return run(c, &o);
 }

@@ -126,11 +126,43 @@ static void ends_with_the_hold(void)
 	unlink(path);
 }
 
+/* Seen to fail: a command that is run at once. */
+static void waits_for_others(void)
+{
+	pid_t child = start_tool(server_port, "-n 2 barrier t7 -- sh -c 'exit 3'");
+	UNTIL(in_line("barrier", "t7") == 3);
+	CHECK_EQ(run_tool("-n 2 barrier t7"), 0);
+	CHECK_EQ(end_of(child), 3);
+	UNTIL(in_line("barrier", "t7") == 2);
+	child = start_tool(server_port, "-n 3 latch t8 -- sh -c 'exit 7'");
+	UNTIL(in_line("latch", "t8") == 2 && server_figure("zk_watch_count") == 1);
+	CHECK_EQ(run_tool("-n 3 -k 2 count t8"), 0);
+	CHECK_EQ(run_tool("-n 3 -w 100 latch t8 -- false"), 1);
+	CHECK_EQ(run_tool("-n 3 count t8 -- sh -c 'exit 4'"), 4);
+	CHECK_EQ(end_of(child), 7);
+	CHECK_EQ(run_tool("-n 3 latch t8"), 0);
+}
+
+/* One that gives up breaks the barrier. */
+static void breaks_the_barrier(void)
+{
+	pid_t child = start_tool(server_port, "-n 3 barrier t9 -- true 2>/dev/null");
+	UNTIL(in_line("barrier", "t9") == 3);
+	pid_t other = start_tool(server_port, "-n 3 barrier t9 -- true 2>/dev/null");
+	UNTIL(in_line("barrier", "t9") == 4);
+	kill(child, SIGTERM);
+	CHECK_EQ(end_of(child), 128 + SIGTERM);
+	CHECK_EQ(end_of(other), 75);
+	CHECK_EQ(run_tool("-n 3 barrier t9 2>/dev/null"), 75);
+}
+
 const struct test tool_tests[] = {
 	{ "tool: usage", usage },
 	{ "tool: passes the exit status", passes_the_exit_status },
 	{ "tool: one at a time", one_at_a_time },
 	{ "tool: not had", not_had },
 	{ "tool: ends with the hold", ends_with_the_hold },
+	{ "tool: waits for others", waits_for_others },
+	{ "tool: breaks the barrier", breaks_the_barrier },
 	{ NULL, NULL },
 };

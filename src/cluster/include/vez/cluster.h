@@ -184,6 +184,186 @@ int vez_cluster_event_reset(vez_cluster_event_t *e, vez_deadline_t deadline, vez
 int vez_cluster_event_wait(vez_cluster_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel);
 int vez_cluster_event_wait_async(vez_cluster_event_t *e, vez_request_t *r);
 
+/* ---- bytes ---- */
+
+/* The most bytes of an argument, a result, or an item (EMSGSIZE); and of a monitor's state. */
+#define VEZ_CLUSTER_BYTES_MAX 32768
+#define VEZ_CLUSTER_STATE_MAX 131072
+
+/* Where a call's result goes. The caller's; untouched until the call completes with 0, when size says how long it is;
+ * ENOBUFS: there is room for less than size says. */
+typedef struct vez_cluster_bytes {
+	void *data;
+	size_t size;
+	size_t room;
+} vez_cluster_bytes_t;
+
+/* ---- delegated monitor ---- */
+
+typedef struct vez_cluster_monitor vez_cluster_monitor_t;
+
+/* What an operation has before it. */
+typedef struct vez_cluster_step {
+	void *state; /* the monitor's bytes: a body may change them, in room for VEZ_CLUSTER_STATE_MAX, */
+	size_t state_size; /* and how many they are. A new monitor has none */
+	const void *argument;
+	size_t argument_size;
+	void *result; /* room for VEZ_CLUSTER_BYTES_MAX */
+	size_t result_size;
+} vez_cluster_step_t;
+
+/* guard, which may be NULL, says whether the operation can run in this state; if not, the call waits. body runs, and
+ * returns 0, or an error that the caller gets: then the state is as it was. Both work on these bytes alone: whichever
+ * process holds the monitor runs them on its session's thread, for the callers of all, and may do so again when the
+ * servers have not taken what came of it. arg is that process's own. They must be short and call nothing of this
+ * session that waits. */
+typedef struct vez_cluster_operation {
+	const char *name; /* as names of objects */
+	bool (*guard)(const vez_cluster_step_t *step, void *arg);
+	int (*body)(vez_cluster_step_t *step, void *arg);
+} vez_cluster_operation_t;
+
+/* A monitor with these operations, which, and arg, must stay where they are until the session is closed. EPROTO: it exists with
+ * operations of other names or in another order. EINVAL: there are none, or a name is none. */
+int vez_cluster_monitor_open(vez_cluster_monitor_t **m, vez_cluster_t *c, const char *name,
+			     const vez_cluster_operation_t *operations, size_t count, void *arg,
+			     vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* EBUSY, and nothing has changed, while a call waits through it. */
+int vez_cluster_monitor_close(vez_cluster_monitor_t *m);
+
+/* Has an operation run, once, in one order with all calls of all members: first come first served, but for those whose
+ * guard is false, which are asked again after each body. argument is copied; result may be NULL. What the body
+ * returned; ENOSYS: there is no such operation; EMSGSIZE: the argument is too long, or state or result became so: the
+ * state is as it was; ENOBUFS: it has run, and result has no room for what it gave; EAGAIN: 512 calls wait at guards
+ * already. ETIMEDOUT, ECANCELED, VEZ_ELOST, VEZ_ECLOSED: it has not run, or what it gave is lost. */
+int vez_cluster_monitor_call(vez_cluster_monitor_t *m, const char *operation, const void *argument, size_t size,
+			     vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel);
+/* result and its data must stay where they are, too, until r completes. */
+int vez_cluster_monitor_call_async(vez_cluster_monitor_t *m, const char *operation, const void *argument, size_t size,
+				   vez_cluster_bytes_t *result, vez_request_t *r);
+
+/* ---- bounded queue ---- */
+
+#define VEZ_CLUSTER_QUEUE_MAX 65535
+
+typedef struct vez_cluster_queue vez_cluster_queue_t;
+
+/* A queue for this many items. EINVAL: 0, or more than VEZ_CLUSTER_QUEUE_MAX. EPROTO: it exists with another number. */
+int vez_cluster_queue_open(vez_cluster_queue_t **q, vez_cluster_t *c, const char *name, uint32_t most,
+			   vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_queue_close(vez_cluster_queue_t *q);
+
+/* Appends a copy of an item; waits while the queue is full, of items or of bytes (about 96 kB of them fit). EMSGSIZE,
+ * without a question to the servers: it is longer than VEZ_CLUSTER_BYTES_MAX. ETIMEDOUT, ECANCELED, VEZ_ELOST: it is
+ * not in the queue, or was put there meanwhile. */
+int vez_cluster_queue_put(vez_cluster_queue_t *q, const void *item, size_t size, vez_deadline_t deadline,
+			  vez_cancel_t *cancel);
+int vez_cluster_queue_put_async(vez_cluster_queue_t *q, const void *item, size_t size, vez_request_t *r);
+
+/* Takes the first item out; waits while there is none. ETIMEDOUT, ECANCELED, ENOBUFS: none was taken, or it goes back
+ * to the front of the queue. What a process has taken when it dies is lost with it. */
+int vez_cluster_queue_take(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, vez_deadline_t deadline,
+			   vez_cancel_t *cancel);
+int vez_cluster_queue_take_async(vez_cluster_queue_t *q, vez_cluster_bytes_t *item, vez_request_t *r);
+
+/* ---- latch ---- */
+
+typedef struct vez_cluster_latch vez_cluster_latch_t;
+
+/* A latch that opens, for good, when count has been counted down. EINVAL: count is 0. EPROTO: it exists with another
+ * count. */
+int vez_cluster_latch_open(vez_cluster_latch_t **l, vez_cluster_t *c, const char *name, uint32_t count,
+			   vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_latch_close(vez_cluster_latch_t *l);
+
+/* Takes n off the count, once, whatever breaks; it stops at 0. Waits for the servers' answer. ETIMEDOUT, ECANCELED,
+ * VEZ_ELOST: perhaps. */
+int vez_cluster_latch_count_down(vez_cluster_latch_t *l, uint32_t n, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_latch_count_down_async(vez_cluster_latch_t *l, uint32_t n, vez_request_t *r);
+
+/* Waits until the count is 0: one event for each process tells. */
+int vez_cluster_latch_wait(vez_cluster_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel);
+int vez_cluster_latch_wait_async(vez_cluster_latch_t *l, vez_request_t *r);
+
+/* ---- cyclic barrier ---- */
+
+#define VEZ_CLUSTER_BARRIER_MAX 256
+
+typedef struct vez_cluster_barrier vez_cluster_barrier_t;
+
+/* A barrier of this many parties; who has it open is a member, and may be several parties. EINVAL: 0, or more than
+ * VEZ_CLUSTER_BARRIER_MAX. EPROTO: it exists with another number. */
+int vez_cluster_barrier_open(vez_cluster_barrier_t **b, vez_cluster_t *c, const char *name, uint32_t parties,
+			     vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* Leaves. EBUSY, and nothing has changed, while somebody waits through it. */
+int vez_cluster_barrier_close(vez_cluster_barrier_t *b);
+
+/* Waits until all parties have come. 0, and *index (unless index is NULL) tells the order in which they came, counted
+ * down to 0: the last one. VEZ_EBROKEN: a party that waited gave up, by deadline, token or cancellation; or a member
+ * has died or left, while others waited or since this one's process has it open. So it stays for all, until it is
+ * reset. A party that gives up at the moment when the last one comes breaks nothing: the others go on. One whose
+ * limits have been reached when it begins has not come. */
+int vez_cluster_barrier_wait(vez_cluster_barrier_t *b, uint32_t *index, vez_deadline_t deadline,
+			     vez_cancel_t *cancel);
+/* index must stay where it is, too, until r completes. */
+int vez_cluster_barrier_wait_async(vez_cluster_barrier_t *b, uint32_t *index, vez_request_t *r);
+
+/* Makes it whole again: those who wait get VEZ_EBROKEN, and a new round begins. Waits for the servers' answer. */
+int vez_cluster_barrier_reset(vez_cluster_barrier_t *b, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* ---- remote procedures ---- */
+
+/* The process that served has died, or stopped to serve, or there is none: the call has not run, and will not. */
+#define VEZ_ENOSERVER EHOSTDOWN
+/* The process that served has died: the call may have run. */
+#define VEZ_EDIED EOWNERDEAD
+
+typedef struct vez_cluster_service vez_cluster_service_t;
+
+/* What a function has before it. */
+typedef struct vez_cluster_invocation {
+	const void *argument;
+	size_t argument_size;
+	void *result; /* room for VEZ_CLUSTER_BYTES_MAX */
+	size_t result_size;
+} vez_cluster_invocation_t;
+
+/* run returns 0, or an error that the caller gets instead of a result. */
+typedef struct vez_cluster_function {
+	const char *name; /* as names of objects */
+	int (*run)(vez_cluster_invocation_t *i, void *arg);
+} vez_cluster_function_t;
+
+/* Serves these functions under this name, from here on, on the session's thread: one call after another, in the order
+ * in which they came. The functions, and arg, must stay where they are until the session is closed. EBUSY: another process serves
+ * that name, or has died so shortly ago that the servers do not know it. */
+int vez_cluster_service_open(vez_cluster_service_t **s, vez_cluster_t *c, const char *name,
+			     const vez_cluster_function_t *functions, size_t count, void *arg, vez_deadline_t deadline,
+			     vez_cancel_t *cancel);
+
+/* Serves no more: calls that have not begun end with VEZ_ENOSERVER. EBUSY, and nothing has changed, while a call is
+ * served. */
+int vez_cluster_service_close(vez_cluster_service_t *s);
+
+typedef struct vez_cluster_remote vez_cluster_remote_t;
+
+/* What is served under this name, now or later. */
+int vez_cluster_remote_open(vez_cluster_remote_t **r, vez_cluster_t *c, const char *name, vez_deadline_t deadline,
+			    vez_cancel_t *cancel);
+int vez_cluster_remote_close(vez_cluster_remote_t *r);
+
+/* Has a function run there, at most once, and waits for its result. argument is copied; result may be NULL. What the
+ * function returned; VEZ_ENOSERVER, VEZ_EDIED; ENOSYS: there is no such function; EMSGSIZE: the argument is too long,
+ * or the result: then it has run; ENOBUFS: it has run, and result has no room for what it gave. ETIMEDOUT, ECANCELED,
+ * VEZ_ELOST, VEZ_ECLOSED: it may run, or have run. */
+int vez_cluster_remote_call(vez_cluster_remote_t *r, const char *function, const void *argument, size_t size,
+			    vez_cluster_bytes_t *result, vez_deadline_t deadline, vez_cancel_t *cancel);
+/* result and its data must stay where they are, too, until q completes. */
+int vez_cluster_remote_call_async(vez_cluster_remote_t *r, const char *function, const void *argument, size_t size,
+				  vez_cluster_bytes_t *result, vez_request_t *q);
+
 VEZ_END_DECLS_
 
 #endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* A call's node: what monitor, barrier, queue and remote procedures have in common on the caller's side. */
+#ifndef VEZ__CLUSTER_SLIP_H
+#define VEZ__CLUSTER_SLIP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <urcu/list.h>
+
+#include "call.h"
+#include "list.h"
+#include "vez/cluster.h"
+
+struct vez__slip;
+
+/* Where a result goes; or a number. Either may be NULL. */
+struct vez__into {
+	vez_cluster_bytes_t *bytes;
+	uint32_t *number;
+};
+
+/* All inside, and all may be NULL. */
+struct vez__slip_rules {
+	void (*making)(struct vez__slip *s); /* what is asked from here on sees its node */
+	void (*left)(struct vez__slip *s);   /* its node was removed, and had got no result */
+	/* Nobody waits for it any more. False, or NULL: it is recalled; true: it stays until it has a result. */
+	bool (*gave_up)(struct vez__slip *s);
+	void (*there)(struct vez__slip *s); /* its node is known to be there */
+	/* It has a result, which nobody waits for any more. */
+	void (*wasted)(struct vez__slip *s, int rc, const void *result, size_t size);
+	/* A recalled one, for which somebody waits: its node is gone, and had got no result. Has to end it. */
+	void (*recalled)(struct vez__slip *s);
+};
+
+enum vez__slip_node { VEZ__SLIP_ABSENT, VEZ__SLIP_MAKING, VEZ__SLIP_UNSURE, VEZ__SLIP_THERE, VEZ__SLIP_GONE };
+
+struct vez__slip {
+	struct vez__job job; /* first: does what is next */
+	struct cds_list_head place; /* among the owner's */
+	struct cds_list_head of_session;
+	struct vez__slip *next;
+	vez_cluster_t *c;
+	const struct vez__slip_rules *rules;
+	void *owner;
+	const char *parent;
+	vez_request_t *request;
+	struct vez__into into;
+	uint64_t id;
+	int32_t number;
+	unsigned watch;
+	unsigned flying;
+	enum vez__slip_node node;
+	enum { VEZ__SLIP_WAIT, VEZ__SLIP_RECALL, VEZ__SLIP_LEAVE } want;
+	enum { VEZ__SLIP_BLANK, VEZ__SLIP_LOADED, VEZ__SLIP_SETTING, VEZ__SLIP_SET } aim;
+	bool listens; /* it is to have a watch */
+	bool begun;   /* its request has been queued */
+	char name[VEZ__NODE];
+	int size;
+	unsigned char value[];
+};
+
+/* What a node says. */
+struct vez__note {
+	bool answered;
+	int rc;
+	const char *operation;
+	size_t operation_length;
+	const void *bytes;
+	size_t size;
+};
+
+/* False: it is neither a call nor a result. */
+bool vez__note_read(struct vez__note *n, const char *value, int length);
+
+/* Numbers in bytes, the same on all machines. */
+uint32_t vez__number_at(const void *bytes);
+uint64_t vez__long_at(const void *bytes);
+void vez__put_number(void *bytes, uint32_t n);
+void vez__put_long(void *bytes, uint64_t n);
+
+/* What to set in a node as this result; allocated. */
+void *vez__note_result(int rc, const void *bytes, size_t size, int *length);
+
+/* Makes a call of this operation, with these bytes, below parent, and has it be the last of owned. EINPROGRESS: it will
+ * complete. EMSGSIZE. */
+int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner,
+			 struct cds_list_head *owned, const char *parent, const char *operation,
+			 const void *argument, size_t size, struct vez__into into, vez_request_t *r);
+int vez__slip_call(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
+		   const char *parent, const char *operation, const void *argument, size_t size,
+		   struct vez__into into, vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* Inside, for the owner: a call that nobody waits for. */
+void vez__slip_post(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
+		    const char *parent, const char *operation, const void *argument, size_t size);
+
+/* ---- inside ---- */
+
+/* The one of this session with that number, or NULL. */
+struct vez__slip *vez__slip_find(vez_cluster_t *c, uint64_t id);
+
+/* From here on it learns of its result by a watch. */
+void vez__slip_listen(struct vez__slip *s);
+
+/* Its node has been given this result. */
+void vez__slip_answered(struct vez__slip *s, int rc, const void *bytes, size_t size);
+
+/* Its node is to be removed unless it has a result; rules->recalled decides then. */
+void vez__slip_recall(struct vez__slip *s);
+
+/* Has it be asked again what is next; it may be gone afterwards. */
+void vez__slip_again(struct vez__slip *s);
+
+/* The request of it ends with this code, and the node goes. */
+void vez__slip_fail(struct vez__slip *s, int code);
+
+/* ---- for the session; inside ---- */
+
+void vez__slips_end(vez_cluster_t *c, int code);
+void vez__slip_gave_up(struct vez__slip *s);
+
+#endif
