@@ -14,8 +14,8 @@
 
 #include "await.h"
 
-/* Inside, where r must wait: marks the word, and queues r. EINPROGRESS; ECANCELED: its token is fired; or what a member of
- * a wait-for-any has got already. */
+/* Inside, where r must wait: marks the word, and queues r. EINPROGRESS; ECANCELED: its token is fired; or what a member
+ * of a wait-for-any has got already. */
 int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r);
 
 /* Enters, serves, takes what r wants if it can be had, and leaves. */

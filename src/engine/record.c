@@ -26,9 +26,9 @@
  *  N1 a record's memory is never given back. It is used anew only when it was in limbo at a moment when nobody walked
  *     the lists: so an inspector is not led from one into another. Nobody waits for that moment: where somebody walks,
  *     others are allocated.
- *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, inspect/inspect.c).
- *  N3 an inspector (inspect/inspect.c) looks at nothing but records: objects, requests and tokens are addresses to it, and may
- *     be gone.
+ *  N2 what is read of a wait belongs together if turn was odd before and is the same after (read_wait, inspect.c).
+ *  N3 an inspector (inspect/inspect.c) looks at nothing but records: objects, requests and tokens are addresses to it,
+ *     and may be gone.
  *  N4 a thread whose wait is shown is inside sleep_until_called (await.c): it runs nothing of the program's, gives up
  *     nothing, and gets nothing but what it waits for. An object is in its owner's words only while that owns it (set
  *     after it was taken, cleared before it is given up).

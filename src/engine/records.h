@@ -96,8 +96,8 @@ static inline uintptr_t *vez__record_word(struct vez__record *r, uintptr_t value
 	return NULL;
 }
 
-/* What a record has in so many words: a wait, or the text of a name. Of what is written while it is read, each word is as
- * it was or as it is. */
+/* What a record has in so many words: a wait, or the text of a name. Of what is written while it is read, each word is
+ * as it was or as it is. */
 static inline void vez__words_write(uintptr_t to[VEZ__WORDS], const void *from)
 {
 	uintptr_t words[VEZ__WORDS];

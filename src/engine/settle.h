@@ -67,8 +67,8 @@ static inline bool vez__is_marked(const struct vez__rules *rules)
 	return rules->waiting | rules->each;
 }
 
-/* Inside, where by seen nothing is left to serve: takes back what the word says of r, which is to leave its queue without
- * being granted. False: the state has changed, nothing was done. */
+/* Inside, where by seen nothing is left to serve: takes back what the word says of r, which is to leave its queue
+ * without being granted. False: the state has changed, nothing was done. */
 bool vez__roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 
 /* Inside: r is in this queue of the core from now on, by its key, or last; its rules are known. */

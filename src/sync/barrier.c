@@ -9,8 +9,8 @@
  *  queue_    those who wait, in order of arrival: first those of decided rounds, then those of the round that fills.
  *            A request's value is its index: how many were still to come
  *  decided_  how many are of decided rounds: the parties_ - 1 for whom the action is running, if it is; then round by
- *            round parties_ requests whose action is still to be run, each by its last one. The rest, fewer than parties_,
- *            are of the round that fills
+ *            round parties_ requests whose action is still to be run, each by its last one. The rest, fewer than
+ *            parties_, are of the round that fills
  *  actor_    the number of the thread whose action is running, 0 outside it; written by that thread alone, read by
  *            anybody to compare with itself
  *  parties_, action_, arg_  constant
@@ -29,8 +29,8 @@
  * Progress and fairness
  *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver. They sleep on
  *  a shared word, woken by one system call; those of the next round sleep on another one.
- * Lifetime: the leaving exchange of the thread that ends the round is its last touch; vez_barrier_destroy enters, so that
- *  one has left.
+ * Lifetime: the leaving exchange of the thread that ends the round is its last touch; vez_barrier_destroy enters, so
+ *  that one has left.
  * Sources: Jordan (1978); the broken barrier, the index and the action: D. Lea, java.util.concurrent (2004).
  */
 #include "vez/barrier.h"
@@ -98,8 +98,8 @@ static const struct vez__rules barrier_rules = {
 /* For the last party, which waits for its turn alone. */
 static const struct vez__rules turn_rules = { .type = VEZ__BARRIER, .queue = offsetof(vez_barrier_t, queue_) };
 
-/* The last party, r, has come: ends the round, or decides it. 0; TURN; EINPROGRESS: it is queued, last of its round, until
- * the actions of earlier rounds are over. */
+/* The last party, r, has come: ends the round, or decides it. 0; TURN; EINPROGRESS: it is queued, last of its round,
+ * until the actions of earlier rounds are over. */
 static int complete(struct vez__stay *in, vez_request_t *r)
 {
 	vez_barrier_t *b = barrier_of(in);
