@@ -290,6 +290,36 @@ Test(bound, later_functions_of_a_thread_come_later)
 	EXPECT_EQ(later[0].by, own_tid());
 }
 
+static int called_before_fire;
+
+static void look_how_far(void *note)
+{
+	called_before_fire = LOAD(&((struct note *)note)->calls);
+}
+
+/* The library's thread looks at what is due after each batch, however much was left to it. Seen to fail: call_batch without
+ * its bound. */
+Test(bound, ASY_06_nothing_that_is_due_waits_for_more_than_a_batch)
+{
+	vez_sem_t s, other = VEZ_SEM_INITIALIZER(0);
+	vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t hook;
+	struct note *stopped = stop_the_library(&s);
+	struct note *n = new_notes(MANY);
+	file_on(&other, n, MANY, NULL);
+	EXPECT_EQ(vez_sem_release(&other, MANY), 0); /* behind: all are left */
+	vez_deadline_t moment = vez_after_ms(1);
+	called_before_fire = -1;
+	EXPECT_EQ(vez_cancel_attach(&token, &hook, look_how_far, &n[BOUND]), 0);
+	EXPECT_EQ(vez_cancel_fire_at(&token, moment), 0);
+	UNTIL(real_now() > moment);
+	let_the_library_go(&s, stopped);
+	check_called(n, MANY, 0, 0);
+	UNTIL(vez_cancel_destroy(&token) == 0);
+	EXPECT_EQ(called_before_fire, 0);
+	free(n);
+}
+
 static bool endless;
 static vez_sem_t ping;
 
@@ -327,7 +357,7 @@ static void start(struct note *n)
 }
 
 /* Functions that file again capture nobody, begun by a release or by the library's thread: deadlines are kept, tokens
- * fire. Seen to fail: call_batch without its bound (it hangs). */
+ * fire. Seen to fail: at_the_bound that only returns (it hangs). */
 Test(bound, ASY_06_functions_that_file_again_capture_nobody)
 {
 	for (int by_clock = 0; by_clock < 2; by_clock++) {
