@@ -150,7 +150,8 @@ static void end_run(struct run *run)
 	vez__leave_threads(&in);
 }
 
-/* It never has a run, and its word says so: no ASYNC. */
+/* It never has a run, and its word says so: no ASYNC. Also of one that was queued, and calls nothing: it is delisted, so
+ * that nobody else writes its word. */
 void vez__complete_at_once(vez_request_t *r)
 {
 	struct vez__stay in;
@@ -242,12 +243,16 @@ static void tell(vez_request_t *r)
 	struct run run;
 	uint32_t how = r->how_ & VEZ__COMPLETES;
 	void *to = r->arg_;
+	if (how == VEZ__CALLS) { /* no function: who has seen its result has nothing to wait for */
+		vez__complete_at_once(r);
+		return;
+	}
 	begin_run(&run, r);
 	if (how == VEZ__TICKS)
 		vez__sys_tick((int)(intptr_t)to);
 	else if (how == VEZ__LISTED)
 		join_list(to, r);
-	else if (how == VEZ__MEMBER)
+	else
 		vez__member_decided(r);
 	end_run(&run);
 }

@@ -166,6 +166,35 @@ static void ended_once(void)
 
 /* ---- grant, cancel, token and deadline meet ---- */
 
+/* One that calls nothing is complete when it says how it ended. */
+static void make_quiet(void)
+{
+	make_0();
+	vez_request_init(&r[0], NULL, NULL);
+	x_assert(vez_sem_acquire_async(&s, 1, &r[0]) == EINPROGRESS);
+}
+
+static void wait_when_told(void)
+{
+	x_await(vez_request_result(&r[0]) != EINPROGRESS);
+	x_assert(vez_request_wait(&r[0], VEZ_NOW, NULL) == 0);
+	x_assert(vez_request_result(&r[0]) == 0);
+	x_dead(&r[0], sizeof r[0]);
+}
+
+static void release_quiet(void)
+{
+	x_assert(vez_sem_release(&s, 1) == 0);
+}
+
+static void wait_quiet(void)
+{
+	x_assert(vez_request_wait(&r[0], VEZ_FOREVER, NULL) == 0);
+}
+
+X_SCENARIO(request_quiet, .setup = make_quiet, .thread = { wait_when_told, release_quiet });
+X_SCENARIO(request_quiet_wait, .setup = make_quiet, .thread = { wait_quiet, wait_quiet, release_quiet }, .preemptions = 1);
+
 X_SCENARIO(request_grant_cancel, .setup = make_queued, .thread = { release_one, cancel_and_wait },
 	   .check = completed_once);
 X_SCENARIO(request_grant_deadline, .setup = make_with_deadline, .thread = { release_one, wait, x_alarm },
