@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# J07: ThreadSanitizer, helgrind and DRD believe a correct program that links the library as it was built, and find the faults
-# that are planted in it. tests/tools/handovers.c is that program. Under ThreadSanitizer a signal's token fires, too,
-# though all threads wait in vez.
+# J07: ThreadSanitizer, helgrind and DRD believe a correct program that links the library as it was built, and find the
+# faults that are planted in it. tests/tools/handovers.c is that program. Under ThreadSanitizer a signal's token fires,
+# too, though all threads wait in vez.
 #
 # Seen to fail: an acquire or a release that is not told; a fast path taken under a checker; FUTEX_WAKE_OP that is not
 # told; helgrind not made to forget the last access; a lock not told to be taken, or to be given up; waits that are not
