@@ -48,7 +48,7 @@ believes() {
 
 for compiler in gcc clang; do
 	if ! echo 'int main(void) { return 0; }' | "$compiler" -fsanitize=thread -x c -o /dev/null - 2>/dev/null; then
-		echo "skip  ThreadSanitizer of $compiler: it is not here"
+		echo "skip: ThreadSanitizer of $compiler: it is not here"
 		continue
 	fi
 	compile "$compiler" "$tmp/program" -fsanitize=thread
@@ -67,7 +67,7 @@ if command -v valgrind >/dev/null 2>&1 && echo '#include <valgrind/drd.h>' | gcc
 			--suppressions=scripts/vez.supp "$tmp/program"
 	done
 else
-	echo "skip  helgrind and DRD: valgrind or its headers are not here"
+	echo "skip: helgrind and DRD: valgrind or its headers are not here"
 fi
 
 [ "$failures" = 0 ]
