@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# J07: ThreadSanitizer, helgrind and DRD believe a correct program that links the library as it was built, and find the faults
-# that are planted in it. tests/tools/handovers.c is that program. Under ThreadSanitizer a signal's token fires, too,
-# though all threads wait in vez.
+# J07: ThreadSanitizer, helgrind and DRD believe a correct program that links the library as it was built, and find the
+# faults that are planted in it. tests/tools/handovers.c is that program. Under ThreadSanitizer a signal's token fires,
+# too, though all threads wait in vez.
 #
 # Seen to fail: an acquire or a release that is not told; a fast path taken under a checker; FUTEX_WAKE_OP that is not
 # told; helgrind not made to forget the last access; a lock not told to be taken, or to be given up; waits that are not
@@ -48,7 +48,7 @@ believes() {
 
 for compiler in gcc clang; do
 	if ! echo 'int main(void) { return 0; }' | "$compiler" -fsanitize=thread -x c -o /dev/null - 2>/dev/null; then
-		echo "skip  ThreadSanitizer of $compiler: it is not here"
+		echo "skip: ThreadSanitizer of $compiler: it is not here"
 		continue
 	fi
 	compile "$compiler" "$tmp/program" -fsanitize=thread
@@ -67,7 +67,7 @@ if command -v valgrind >/dev/null 2>&1 && echo '#include <valgrind/drd.h>' | gcc
 			--suppressions=scripts/vez.supp "$tmp/program"
 	done
 else
-	echo "skip  helgrind and DRD: valgrind or its headers are not here"
+	echo "skip: helgrind and DRD: valgrind or its headers are not here"
 fi
 
 [ "$failures" = 0 ]
