@@ -192,6 +192,14 @@ static void sem_killed(void)
 
 /* ---- cut ---- */
 
+/* The proxy has cut what it was told to, or says what it was. */
+static void check_cut(const struct proxy *p)
+{
+	if (p->done != 1)
+		fprintf(stderr, "type %d, cut %d: %d to do, %d done\n", p->type, (int)p->cut, p->cuts, p->done);
+	CHECK_EQ(p->done, 1);
+}
+
 /* One that is waited for elsewhere: is had, by a hand-over; is given up; all through a connection that breaks once. */
 static void use_mutex(struct proxy *p, int type, enum cut cut, vez_cluster_t *far, vez_cluster_t *near)
 {
@@ -238,7 +246,7 @@ static void use_mutex(struct proxy *p, int type, enum cut cut, vez_cluster_t *fa
 			p->deliver = p->delivered = p->refused = 0;
 		}
 	}
-	CHECK_EQ(p->done, 1);
+	check_cut(p);
 	CHECK_EQ(vez_cluster_mutex_close(mf) | vez_cluster_mutex_close(mn), 0);
 }
 
@@ -280,7 +288,7 @@ static void use_sem(struct proxy *p, int type, enum cut cut, vez_cluster_t *far,
 		CHECK_EQ(vez_cluster_release(&hf), 0);
 		UNTIL(in_line("sem", name) == 0);
 	}
-	CHECK_EQ(p->done, 1);
+	check_cut(p);
 	CHECK_EQ(vez_cluster_sem_close(sf) | vez_cluster_sem_close(sn), 0);
 }
 
