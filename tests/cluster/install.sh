@@ -15,8 +15,9 @@ lib=$stage$prefix/lib
 
 # The make that runs the tests must not lend this one its options.
 unset MAKEFLAGS MAKELEVEL MFLAGS
+# Without the pages of libvez, which are another test's.
 quiet_make() {
-	make -s BUILD="$tmp/build" DESTDIR="$stage" PREFIX=$prefix "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+	make -s MAN= BUILD="$tmp/build" DESTDIR="$stage" PREFIX=$prefix "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
 }
 
 fail() {
