@@ -10,7 +10,7 @@
  *	keys      requests with keys in random order are queued, then granted one by one
  *	token     requests that name one token, which fires
  *	named     requests that name one token wait; each operation is one more that does, and is granted
- *	calls     calls are filed at a monitor while somebody is inside, who runs them when leaving
+ *	calls     calls are filed at a monitor while somebody is inside; who leaves, and the library's thread, run them
  *	guards    calls wait for a guard that is false; each operation is one more call, whose body changes nothing for
  *	          them: their guards are looked at again after it
  *	ring      objects, each related with the next by a synchronizer; an operation makes one and takes it down
@@ -85,12 +85,17 @@ static uint64_t next_random(void)
 
 /* ---- requests ---- */
 
+/* Posted when so many have completed: the functions of the last ones may be left to the library's thread. */
+static uint64_t goal;
+static sem_t reached_goal;
+
 static void count(vez_request_t *r, int result, void *arg)
 {
 	(void)r;
 	(void)arg;
 	unsigned which = result == 0 ? 0 : result == ETIMEDOUT ? 1 : 2;
-	__atomic_fetch_add(&completed[which], 1, __ATOMIC_RELEASE);
+	if (__atomic_add_fetch(&completed[which], 1, __ATOMIC_ACQ_REL) == goal)
+		sem_post(&reached_goal);
 }
 
 static uint64_t counted(unsigned which)
@@ -167,8 +172,12 @@ static uint64_t token_round(void)
 {
 	part(-1);
 	uint64_t n = file(&(struct limits){ .cancel = &token });
+	goal = n;
 	vez_cancel_fire(&token);
+	while (sem_wait(&reached_goal) != 0)
+		;
 	part(1);
+	goal = 0;
 	wrong += counted(2) != n || !vez_cancel_clear(&token);
 	completed[2] = 0;
 	return n;
@@ -329,6 +338,7 @@ static uint64_t calls_round(void)
 	sem_post(&filed);
 	while (sem_wait(&left) != 0)
 		;
+	wrong += vez_request_wait(&requests[n - 1], VEZ_FOREVER, NULL) != 0;
 	part(1);
 	reached = n > reached ? n : reached;
 	wrong += ran != n;
@@ -464,6 +474,7 @@ int main(int argc, char **argv)
 	sem_init(&inside, 0, 0);
 	sem_init(&filed, 0, 0);
 	sem_init(&left, 0, 0);
+	sem_init(&reached_goal, 0, 0);
 	perf_pin(perf_option(options, "cpu"));
 	until = perf_now() + limit();
 	if (run->before)
