@@ -283,7 +283,7 @@ static uint64_t named_round(void)
 /* ---- calls ---- */
 
 static vez_monitor_t monitor = VEZ_MONITOR_INITIALIZER(NULL);
-static sem_t inside, filed, left;
+static sem_t enter, inside, filed, left;
 static uint64_t ran;
 static bool over;
 
@@ -296,6 +296,8 @@ static void run_it(void *arg)
 static void *keep(void *arg)
 {
 	for (;;) {
+		while (sem_wait(&enter) != 0)
+			;
 		vez_monitor_enter(&monitor);
 		sem_post(&inside);
 		while (sem_wait(&filed) != 0)
@@ -318,6 +320,7 @@ static void start_keeper(void)
 static void end_keeper(void)
 {
 	over = true;
+	sem_post(&enter);
 	while (sem_wait(&inside) != 0)
 		;
 	sem_post(&filed);
@@ -328,6 +331,7 @@ static uint64_t calls_round(void)
 {
 	uint64_t n = 0;
 	ran = 0;
+	sem_post(&enter);
 	while (sem_wait(&inside) != 0)
 		;
 	part(-1);
@@ -471,6 +475,7 @@ int main(int argc, char **argv)
 		perf_fail("no memory");
 	memset(requests, 1, size * sizeof *requests); /* so that no page is touched for the first time later */
 	sem_init(&passed, 0, 0);
+	sem_init(&enter, 0, 0);
 	sem_init(&inside, 0, 0);
 	sem_init(&filed, 0, 0);
 	sem_init(&left, 0, 0);
