@@ -388,6 +388,7 @@ static void let_them(void *arg)
 static void end_guarded(void)
 {
 	wrong += vez_monitor_call(&monitor, let_them, NULL) != 0;
+	wrong += vez_request_wait(&requests[standing - 1], VEZ_FOREVER, NULL) != 0;
 	wrong += ran != standing;
 }
 
