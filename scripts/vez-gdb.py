@@ -68,7 +68,8 @@ def latch(_, w):
 
 
 def barrier(v, w):
-    return [f"{int(v['arrived_'])} of {int(v['parties_'])} here"] + words_for([(2, "its action runs"), (3, "broken")], w)
+    here = int(v["core_"]["length_"]) - int(v["decided_"])
+    return [f"{here} of {int(v['parties_'])} here"] + words_for([(2, "its action runs"), (3, "broken")], w)
 
 
 def group(_, w):
@@ -149,10 +150,18 @@ class Printer:
             return f"{self.name}: cannot be read ({error})"
 
 
+def names_of(kind):
+    """What a type is called: of vez_once_t, which has no tag, only the name of the typedef is there."""
+    while kind.code == gdb.TYPE_CODE_TYPEDEF:
+        yield re.fullmatch(r"vez_([a-z]+)_t", kind.name or "")
+        kind = kind.target()
+    if kind.code == gdb.TYPE_CODE_STRUCT:
+        yield re.fullmatch(r"vez_([a-z]+)", kind.tag or "")
+
+
 def find_printer(value):
-    kind = value.type.strip_typedefs()
-    name = re.fullmatch(r"vez_([a-z]+)", kind.tag or "") if kind.code == gdb.TYPE_CODE_STRUCT else None
-    return Printer(name[1], value) if name and name[1] in DESCRIPTIONS else None
+    found = [name[1] for name in names_of(value.type.unqualified()) if name and name[1] in DESCRIPTIONS]
+    return Printer(found[0], value) if found else None
 
 
 # ---- who waits ----
@@ -209,11 +218,12 @@ class Records:
     def add_wait(self, r):
         if int(r["turn"]) % 2 == 0:
             return
-        moved = int(r["moved"]) == int(r["request"])
-        what = "mutex" if moved else type_name(int(r["what"]))
-        place = int(r["moved_to"] if moved else r["object"])
-        deadline = FOREVER if moved else int(r["deadline"])
-        self.waits.append(Wait(what, place, int(r["thread"]), int(r["request"]), deadline, int(r["token"])))
+        w = r["wait"].address.cast(gdb.lookup_type("struct vez__wait").pointer()).dereference()
+        moved = int(r["moved"]) == int(w["request"])
+        what = "mutex" if moved else type_name(int(w["what"]))
+        place = int(r["moved_to"] if moved else w["object"])
+        deadline = FOREVER if moved else int(w["deadline"])
+        self.waits.append(Wait(what, place, int(w["thread"]), int(w["request"]), deadline, int(w["token"])))
 
     def add_owned(self, thread, part):
         low, high = part["words"].type.range()
