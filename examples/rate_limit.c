@@ -4,10 +4,10 @@
  * requests that have none.
  *
  * A vez_sem_t has a permit for each operation that may begin in a period. Whoever has been granted one says so
- * (rate_used), and the permit comes back a period later: a request that waits for a token that does not fire is a timer,
- * which the library's own thread keeps. So nothing ticks while nothing is done, a whole period's permits may be used at
- * once (the burst), and waiting for one has all that waiting for a semaphore has: the order of coming, a deadline, a
- * token, and a form without a thread. Firing the timers' token ends the limit and gives all permits back.
+ * (rate_used), and the permit comes back a period later: a request that waits for a token that does not fire is a
+ * timer, which the library's own thread keeps. So nothing ticks while nothing is done, a whole period's permits may be
+ * used at once (the burst), and waiting for one has all that waiting for a semaphore has: the order of coming, a
+ * deadline, a token, and a form without a thread. Firing the timers' token ends the limit and gives all permits back.
  *
  * For a gap between two operations that must not overlap either, there is vez_sched_min_gap (connection_pool.c).
  *

@@ -2,10 +2,10 @@
 /*
  * A thread pool that shuts down in two ways.
  *
- * Tasks go through a vez_queue_t, which holds back submitters while it is full. pool_finish closes the queue: what is in
- * it is still done. pool_stop fires a token that every wait of the pool names: a worker that waits for a task ends, and
- * so does a task that waits with the same token; tasks that nobody has begun are dropped. Nobody polls a flag, and no
- * wait has to be woken up by hand. SIGTERM fires the same token.
+ * Tasks go through a vez_queue_t, which holds back submitters while it is full. pool_finish closes the queue: what is
+ * in it is still done. pool_stop fires a token that every wait of the pool names: a worker that waits for a task ends,
+ * and so does a task that waits with the same token; tasks that nobody has begun are dropped. Nobody polls a flag, and
+ * no wait has to be woken up by hand. SIGTERM fires the same token.
  *
  * Exit status 0: the first pool did all tasks; the second ended at SIGTERM although its tasks would wait for ever.
  */

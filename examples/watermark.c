@@ -5,7 +5,8 @@
  * Here it tells writers how far a log is on the disk (group commit): each appends a record, gets its number, and waits
  * until that much has been written; one thread writes what has been appended, and raises the mark. With a condition
  * variable every raise would wake every writer to look. Here the room is ordered by number, so the thread that raises
- * the mark settles the first few requests and stops at the first that has to wait on; those threads wake, and no others.
+ * the mark settles the first few requests and stops at the first that has to wait on; those threads wake, and no
+ * others.
  *
  * What a synchronizer is made of: a monitor, a room for each kind of waiter, and the state. A call that cannot go on
  * files a request and waits; the call that changes the state settles those who can go, and leaving the monitor wakes

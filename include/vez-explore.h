@@ -2,9 +2,10 @@
 /*
  * vez-explore.h - scenarios for the schedule explorer: what may happen to a synchronizer of one's own
  *
- * Stress finds what the scheduler happens to do. vez-explore(1) runs code on vez, and vez itself, under a scheduler that
- * tries every interleaving up to a bound, with deadlines that pass at any moment and wakes that come for nothing. A lost
- * wake, a double grant, a data race or a touch of memory that is gone is found, explained step by step, and replayed.
+ * Stress finds what the scheduler happens to do. vez-explore(1) runs code on vez, and vez itself, under a scheduler
+ * that tries every interleaving up to a bound, with deadlines that pass at any moment and wakes that come for nothing.
+ * A lost wake, a double grant, a data race or a touch of memory that is gone is found, explained step by step, and
+ * replayed.
  *
  * A scenario is a few threads that meet on a few objects, and what must hold. It keeps everything in static variables
  * that its setup makes anew. Plain variables are checked for data races, so what one thread tells another goes through
@@ -80,8 +81,8 @@ void x_alive(void *object, size_t size);
 /* A deadline that may pass at any moment. */
 vez_deadline_t x_soon(void);
 
-/* A thread of a scenario that is the library's own one, which keeps the deadlines of requests and the moments of tokens;
- * its set-up calls x_make_alarm. It need not end. */
+/* A thread of a scenario that is the library's own one, which keeps the deadlines of requests and the moments of
+ * tokens; its set-up calls x_make_alarm. It need not end. */
 void x_make_alarm(void);
 void x_alarm(void);
 
@@ -92,8 +93,8 @@ int x_eventfd(unsigned i);
 unsigned x_ticked(unsigned i);
 void x_eventfd_dead(unsigned i);
 
-/* The signal comes to the calling thread: what the library has installed for it (vez_cancel_on_signal) runs there. False:
- * nothing is installed. */
+/* The signal comes to the calling thread: what the library has installed for it (vez_cancel_on_signal) runs there.
+ * False: nothing is installed. */
 #define X_SIGNALS 65
 bool x_raise(int signo);
 

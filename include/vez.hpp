@@ -478,7 +478,10 @@ public:
 					 "vez_select_wait");
 	}
 	/* Whether this member ended the wait. */
-	bool won(const member &m) const noexcept { return winner_ && winner_ == const_cast<member &>(m).native_handle(); }
+	bool won(const member &m) const noexcept
+	{
+		return winner_ && winner_ == const_cast<member &>(m).native_handle();
+	}
 };
 
 /* ---- mutex, and conditions ---- */
@@ -592,8 +595,8 @@ public:
 	{
 		return wait_until(l, deadline(d), std::move(predicate));
 	}
-	/* The predicate is asked when the condition is notified, by who notifies or unlocks: who waits is woken when it is
-	 * true. */
+	/* The predicate is asked when the condition is notified, by who notifies or unlocks: who waits is woken when it
+	 * is true. */
 	template <class P, if_predicate<P> = 0> void wait_when(lock_type &l, P predicate)
 	{
 		(void)wait_when_until(l, std::move(predicate), deadline::never());
@@ -1269,8 +1272,8 @@ public:
 	void lock() noexcept { vez_monitor_enter(&m_); }
 	void unlock() noexcept { vez_monitor_exit(&m_); }
 
-	/* Inside: waits in the room until it is settled, and returns outside: the lock is no longer owned. The status is what
-	 * it was settled with; another errno number is an exception. */
+	/* Inside: waits in the room until it is settled, and returns outside: the lock is no longer owned. The status
+	 * is what it was settled with; another errno number is an exception. */
 	template <class W>
 	[[nodiscard]] status wait(std::unique_lock<monitor> &l, room<W> &where, W &w, deadline t = deadline::never(),
 				  token_ref token = {})
@@ -1282,8 +1285,8 @@ public:
 							  token.native_handle()),
 					 "vez_monitor_wait");
 	}
-	/* Inside, as the calls of C: w wakes with this result, 0 being status::ok; waits in another room; waits on without
-	 * limits. */
+	/* Inside, as the calls of C: w wakes with this result, 0 being status::ok; waits in another room; waits on
+	 * without limits. */
 	bool settle(waiter &w, int result = 0) noexcept { return vez_monitor_settle(&m_, w.native_handle(), result); }
 	template <class W> bool move(W &w, room<W> &to) noexcept
 	{
@@ -1406,7 +1409,8 @@ public:
 	}
 	~object() { detail::must(vez_object_destroy(&o_), "vez::object"); }
 
-	/* Has it run, by whichever thread, when its constraints are true. If it throws, its triggers run all the same. */
+	/* Has it run, by whichever thread, when its constraints are true. If it throws, its triggers run all the
+	 * same. */
 	template <class Arg> void call(const operation<Self, Arg> &op, Arg &arg)
 	{
 		typename operation<Self, Arg>::call c{ &op, std::addressof(arg) };

@@ -8,8 +8,8 @@
  *	          monitor   the same body between vez_monitor_enter and vez_monitor_exit
  *	          mutex     under a vez_mutex_t
  *	          pthread   under a pthread_mutex_t
- *	buffer  producers and consumers on a bounded buffer; an operation is an item passed on. Checked: every item comes
- *	        out once, in order
+ *	buffer  producers and consumers on a bounded buffer; an operation is an item passed on. Checked: every item
+ *	        comes out once, in order
  *	          vez             vez_monitor_call_when, guards has-place and has-item
  *	          when            vez_mutex_lock_when, the same guards: each thread does its operation itself
  *	          await           the same by vez_mutex_lock and vez_mutex_await
@@ -17,8 +17,8 @@
  *	          cond-locked     the same, signalled with the mutex held: how it is usually written
  *	          cond-broadcast  the same, broadcast
  *	        With --count=1 each call is bracketed by getrusage, which tells how often it slept (and costs time):
- *	          futile  per item: sleeps that ended though nothing had come of it. vez: all but one of a call whose body
- *	                  another thread ran. The others: returns of a pthread_cond_wait whose guard is false
+ *	          futile  per item: sleeps that ended though nothing had come of it. vez: all but one of a call whose
+ *	                  body another thread ran. The others: returns of a pthread_cond_wait whose guard is false
  *	          delegated  per item: calls whose bodies other threads ran
  */
 #include <stdio.h>
@@ -34,7 +34,8 @@
 #define MOST_THREADS 256
 
 static struct perf_option options[] = {
-	{ "impl", "vez", "body: vez, monitor, mutex, pthread; buffer: vez, when, await, cond, cond-locked, cond-broadcast" },
+	{ "impl", "vez", "body: vez, monitor, mutex, pthread; "
+		       "buffer: vez, when, await, cond, cond-locked, cond-broadcast" },
 	{ "mode", "body", "body, or buffer" },
 	{ "threads", "4", "threads (body)" },
 	{ "section", "10", "nanoseconds inside, and outside (body)" },

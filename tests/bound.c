@@ -139,8 +139,8 @@ Test(bound, ASY_06_a_close)
 	}
 }
 
-/* Who cancels is told that it has completed, even if more than a batch comes before, or it is behind with others. Seen to
- * fail: at_the_bound that leaves all to the library's thread. */
+/* Who cancels is told that it has completed, even if more than a batch comes before, or it is behind with others. Seen
+ * to fail: at_the_bound that leaves all to the library's thread. */
 Test(bound, a_cancel_has_called_its_own)
 {
 	for (int behind = 0; behind < 2; behind++) {
@@ -263,8 +263,8 @@ static void release_all(void *s)
 	vez_sem_release(s, 1);
 }
 
-/* What a thread completes later is called later, though its call could call it; another thread's is not held back. Seen to
- * fail: may_call that does not ask whether it is behind. */
+/* What a thread completes later is called later, though its call could call it; another thread's is not held back. Seen
+ * to fail: may_call that does not ask whether it is behind. */
 Test(bound, later_functions_of_a_thread_come_later)
 {
 	vez_sem_t s, other = VEZ_SEM_INITIALIZER(0);
@@ -297,8 +297,8 @@ static void look_how_far(void *note)
 	called_before_fire = LOAD(&((struct note *)note)->calls);
 }
 
-/* The library's thread looks at what is due after each batch, however much was left to it. Seen to fail: call_batch without
- * its bound. */
+/* The library's thread looks at what is due after each batch, however much was left to it. Seen to fail: call_batch
+ * without its bound. */
 Test(bound, ASY_06_nothing_that_is_due_waits_for_more_than_a_batch)
 {
 	vez_sem_t s, other = VEZ_SEM_INITIALIZER(0);
@@ -474,8 +474,8 @@ static int in_child(struct note *left)
 	return left->calls == 0 ? 0 : 4;
 }
 
-/* What a thread has left to the library's belongs to the parent. Seen to fail: rest.c that forgets nothing, completion.c
- * that is still behind (2). */
+/* What a thread has left to the library's belongs to the parent. Seen to fail: rest.c that forgets nothing,
+ * completion.c that is still behind (2). */
 Test(bound, fork)
 {
 	vez_sem_t s, other = VEZ_SEM_INITIALIZER(0);
@@ -611,8 +611,8 @@ Test(bound, ASY_06_who_leaves_a_monitor_runs_at_most_64_bodies)
 	}
 }
 
-/* Calls that come while the rest is left come after it, blocked, attempts and asynchronous ones; and run a batch each at
- * most. Seen to fail: hand_over that asks who is spent; first_ready that asks for an attempt's guard (it hangs). */
+/* Calls that come while the rest is left come after it, blocked, attempts and asynchronous ones; and run a batch each
+ * at most. Seen to fail: hand_over that asks who is spent; first_ready that asks for an attempt's guard (it hangs). */
 Test(bound, calls_that_come_run_a_batch_at_most)
 {
 	static int numbers[MANY];
@@ -706,8 +706,8 @@ static void call_from_function(struct note *n)
 	gate_pass(n->arg);
 }
 
-/* A function that the library's thread runs calls where the rest was left to that very thread: it runs it itself. Seen to
- * fail: can_go_on that does not know the tireless (it hangs). */
+/* A function that the library's thread runs calls where the rest was left to that very thread: it runs it itself. Seen
+ * to fail: can_go_on that does not know the tireless (it hangs). */
 Test(bound, the_library_does_not_wait_for_itself)
 {
 	static int numbers[MANY];

@@ -510,7 +510,8 @@ Test(call, batch_is_bounded)
 	close_shop();
 }
 
-/* Without threads that could go on, the library's does. Seen to fail: ask_library that asks nobody (all are run here). */
+/* Without threads that could go on, the library's does. Seen to fail: ask_library that asks nobody (all are run
+ * here). */
 Test(call, batch_of_asynchronous_calls_is_left_to_the_library)
 {
 	vez_request_t r[THREADS];

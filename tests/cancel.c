@@ -648,8 +648,8 @@ static void attach_looping(struct looping *l, int expected)
 }
 
 /* Functions that attach, to tokens that are fired, what would run them again: one its own hook, from a fire and from an
- * attachment; and two each other's, at one address and at two. Each runs once. Seen to fail: attach that calls what runs
- * already (a thousand times); that compares the hook alone (the second of two at one address does not run). */
+ * attachment; and two each other's, at one address and at two. Each runs once. Seen to fail: attach that calls what
+ * runs already (a thousand times); that compares the hook alone (the second of two at one address does not run). */
 Test(cancel, ALL_a_hook_that_attaches_itself_to_a_fired_token)
 {
 	for (int fired = 0; fired < 2; fired++) {
@@ -1177,9 +1177,10 @@ Test(cancel, ALL_the_handler_from_before_comes_back)
 	EXPECT(handler_of(SIGUSR2) == SIG_IGN);
 }
 
-/* Somebody else has a say, too: the next call installs the handler anew, for the same token and for another; and what they
- * have installed is neither thrown away nor forgotten. Seen to fail: take_over that installs the handler only where the
- * signal has no token; unhandle that does not look whose handler it is; handle that keeps its own as the one before. */
+/* Somebody else has a say, too: the next call installs the handler anew, for the same token and for another; and what
+ * they have installed is neither thrown away nor forgotten. Seen to fail: take_over that installs the handler only
+ * where the signal has no token; unhandle that does not look whose handler it is; handle that keeps its own as the one
+ * before. */
 Test(cancel, ALL_a_handler_that_others_have_replaced)
 {
 	vez_cancel_t c[2] = { VEZ_CANCEL_INITIALIZER };
@@ -1196,7 +1197,8 @@ Test(cancel, ALL_a_handler_that_others_have_replaced)
 		UNTIL(vez_cancel_fired(token));
 		EXPECT(vez_cancel_clear(token));
 	}
-	/* One that was there between two calls for the same token, and has put ours back: the one before is still known. */
+	/* One that was there between two calls for the same token, and has put ours back: the one before is still
+	 * known. */
 	EXPECT_EQ(vez_cancel_on_signal(&c[1], SIGUSR1), 0);
 	EXPECT_EQ(vez_cancel_on_signal(NULL, SIGUSR1), 0);
 	EXPECT(handler_of(SIGUSR1) == old_handler);
@@ -1269,8 +1271,8 @@ static void *use_own(void *arg)
 	return NULL;
 }
 
-/* The thread's stack, and its token with it, is gone when it has been joined; nothing may lead there. Seen to fail: at_exit
- * that sees the token whenever it is asked for, and forgets what the last round does. */
+/* The thread's stack, and its token with it, is gone when it has been joined; nothing may lead there. Seen to fail:
+ * at_exit that sees the token whenever it is asked for, and forgets what the last round does. */
 Test(cancel, ALL_a_threads_own_token_in_late_destructors)
 {
 	enum { SIZE = 1 << 20, LAST = PTHREAD_DESTRUCTOR_ITERATIONS };

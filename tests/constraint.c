@@ -1270,8 +1270,8 @@ static void take_down(void *synchronizer)
 	EXPECT_EQ(vez_synchronizer_destroy(synchronizer), 0);
 }
 
-/* A body that runs because relations are taken down does not keep others from relating their objects. Seen to fail: destroy
- * that serves while it is relating. */
+/* A body that runs because relations are taken down does not keep others from relating their objects. Seen to fail:
+ * destroy that serves while it is relating. */
 Test(constraint, relating_waits_for_no_body)
 {
 	vez_synchronizer_t s, other;

@@ -213,9 +213,9 @@ static int64_t processor_time(void)
 	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
-/* In a sandbox that refuses all of it: a deadline is kept, a grant and a token end a wait, and nobody spins. Seen to fail:
- * a refusal that means "look again" (no deadline ends, and it takes all the processor time there is); a wake that is
- * refused and ends the process. */
+/* In a sandbox that refuses all of it: a deadline is kept, a grant and a token end a wait, and nobody spins. Seen to
+ * fail: a refusal that means "look again" (no deadline ends, and it takes all the processor time there is); a wake that
+ * is refused and ends the process. */
 Test(futex, ALL_a_kernel_that_refuses_to_let_sleep)
 {
 	for (unsigned i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {

@@ -2,8 +2,9 @@
 /*
  * Waits with a guard, on a mutex and on a condition.
  *
- * Each test carries the id of the behaviour it checks. What is the same for every wait is in lib/waits.h: here a wait is
- * for a gate, a mutex and what it guards, to be opened. "Seen to fail" names a change of the library with which it did.
+ * Each test carries the id of the behaviour it checks. What is the same for every wait is in lib/waits.h: here a wait
+ * is for a gate, a mutex and what it guards, to be opened. "Seen to fail" names a change of the library with which it
+ * did.
  */
 #include <errno.h>
 #include <string.h>
@@ -166,7 +167,8 @@ Test(guard, A10_B03_let_go_and_then_cancelled_before_it_ran)
 		check_let_go_then_cancelled(on);
 }
 
-/* Of vez_mutex_lock_when: vez_mutex_await asks once more. Seen to fail: a fire that leaves the request to its thread. */
+/* Of vez_mutex_lock_when: vez_mutex_await asks once more. Seen to fail: a fire that leaves the request to its
+ * thread. */
 Test(guard, A10_cancelled_and_then_let_go_before_it_ran)
 {
 	check_cancelled_then_let_go(&kinds[0]);

@@ -1120,8 +1120,8 @@ static void come_and_go(void *arg)
 }
 
 /* A record is not used anew while somebody walks the lists, who may stand on it; nobody waits for that; and it is used
- * when nobody does. Seen to fail: where a record that is taken off is put in the pool at once; empty_limbo that does not
- * ask for readers; that forgets what it could not use. */
+ * when nobody does. Seen to fail: where a record that is taken off is put in the pool at once; empty_limbo that does
+ * not ask for readers; that forgets what it could not use. */
 Test(inspect, no_record_is_used_again_while_somebody_reads)
 {
 	static vez_request_t r;

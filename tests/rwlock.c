@@ -281,9 +281,9 @@ Test(rwlock, RW_34_the_most_readers)
 	}
 }
 
-/* A reader that waits, and for whom there is no room when it could enter, goes on waiting, and enters before newcomers when
- * there is. Seen to fail: admit that adds all; that tells those who have no room EOVERFLOW; an unlock that does not look
- * for them (it hangs); may_read that lets a try in before them. */
+/* A reader that waits, and for whom there is no room when it could enter, goes on waiting, and enters before newcomers
+ * when there is. Seen to fail: admit that adds all; that tells those who have no room EOVERFLOW; an unlock that does
+ * not look for them (it hangs); may_read that lets a try in before them. */
 Test(rwlock, RW_34_no_room_for_a_reader_that_waits)
 {
 	EACH_VARIANT(v, FIFO_ONLY | ONE_FORM) {

@@ -287,8 +287,8 @@ static void stop_before_wait(uint32_t *word)
 	gate_pass(&before_wait);
 }
 
-/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, on a shared word or its own. Seen to
- * fail: publish_shared that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
+/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, on a shared word or its own. Seen
+ * to fail: publish_shared that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
 Test(word, I02_published_between_the_look_and_the_sleep)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {

@@ -3,8 +3,8 @@
  * Scenarios of a synchronizer of one's own: the semaphore of README.md, under the schedule explorer.
  *
  *	vez-explore semaphore.c              every interleaving, up to a bound: all scenarios pass
- *	vez-explore semaphore.c -DFORGETS    a semaphore whose rule for giving up serves nobody: it is found, and told step
- *	                                     by step, with a string by which --replay= runs exactly that schedule again
+ *	vez-explore semaphore.c -DFORGETS    a semaphore whose rule for giving up serves nobody: it is found, and told
+ *	                                     step by step, with a string by which --replay= runs that schedule again
  *
  * The fault is one that a test on real threads meets seldom: somebody who wants two permits gives up just when one has
  * been released, which would do for who is behind.

@@ -13,16 +13,16 @@
  *	put:   vez_monitor_call_when(&m, has_place, put_item, &item, VEZ_FOREVER, NULL)
  *	take:  vez_monitor_call_when(&m, has_item, take_item, &item, VEZ_FOREVER, NULL)
  *
- * A thread runs at most 64 bodies of others each time that it is inside; then it leaves the rest to one of their callers
- * that is waiting and has run none yet, or else to the library's thread (vez/request.h), which is made for that if need
- * be. Where it cannot be made, the thread goes on. So a call runs others' bodies when it comes, once more if it is asked
- * to, and when it gives up: 192 at most.
+ * A thread runs at most 64 bodies of others each time that it is inside; then it leaves the rest to one of their
+ * callers that is waiting and has run none yet, or else to the library's thread (vez/request.h), which is made for that
+ * if need be. Where it cannot be made, the thread goes on. So a call runs others' bodies when it comes, once more if it
+ * is asked to, and when it gives up: 192 at most.
  * A body, or a guard, may read and (a body only) change what the monitor guards, settle requests that wait in its
  * rooms, and use other vez objects without waiting (what that completes is called when the monitor has been left; a
  * token on which somebody waits here must not be fired, nor a request that is queued here be cancelled; nor may bodies
  * of two monitors do so to each other). It must not enter, wait or call on the same monitor (EDEADLK), nor depend on
- * thread-local state, nor leave by longjmp; an exception that leaves it, and pthread_exit in it, end the program. Guards
- * change nothing, and are called often.
+ * thread-local state, nor leave by longjmp; an exception that leaves it, and pthread_exit in it, end the program.
+ * Guards change nothing, and are called often.
  *
  * Ordering: everything before the call happens before its body, bodies happen one after another, and the body happens
  * before everything after the call's return or completion.

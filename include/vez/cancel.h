@@ -92,9 +92,10 @@ bool vez_cancel_clear(vez_cancel_t *c);
 
 /* The calling thread's own token: its interrupt status. Valid until the thread exits; other threads fire it. When the
  * thread exits, requests that still name it are ended with ECANCELED (those that wait for it, with 0), and a moment and
- * signals that were to fire it will not. A thread that attaches hooks to it detaches them, with the waiting form, before
- * that. Destructors of thread-specific data may use it, too; in the last round of these, when nothing of vez runs after
- * them, what would outlive the thread is refused: a moment and a signal with EAGAIN, requests with ECANCELED. */
+ * signals that were to fire it will not. A thread that attaches hooks to it detaches them, with the waiting form,
+ * before that. Destructors of thread-specific data may use it, too; in the last round of these, when nothing of vez
+ * runs after them, what would outlive the thread is refused: a moment and a signal with EAGAIN, requests with
+ * ECANCELED. */
 vez_cancel_t *vez_cancel_self(void);
 
 /* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and
@@ -113,17 +114,18 @@ int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
 /* Has this signal fire the token, outside the handler: SIGTERM and SIGINT ask for orderly shutdown so. Replaces the
  * signal's handler, with SA_RESTART, also where others have replaced it since an earlier call; the library's own thread
- * fires, soon after the signal. One token for each signal: another one takes its place, and NULL brings back the handler
- * that was replaced last; a signal that came before that has fired the token that it had. Destroying the token brings the
- * handler back, too. Neither does if somebody else has installed another handler meanwhile: that one stays. When a thread
- * ends whose own token it is, the signal does nothing any more until the next call. 0; EINVAL: not a signal, or not one
- * that can be handled; EAGAIN: the thread could not be made. In a forked child the handler is the one from before. */
+ * fires, soon after the signal. One token for each signal: another one takes its place, and NULL brings back the
+ * handler that was replaced last; a signal that came before that has fired the token that it had. Destroying the token
+ * brings the handler back, too. Neither does if somebody else has installed another handler meanwhile: that one stays.
+ * When a thread ends whose own token it is, the signal does nothing any more until the next call. 0; EINVAL: not a
+ * signal, or not one that can be handled; EAGAIN: the thread could not be made. In a forked child the handler is the
+ * one from before. */
 int vez_cancel_on_signal(vez_cancel_t *c, int signo);
 
 /* Has the token fire by itself at this moment (on the library's own thread); in place of the moment set before, if any.
  * VEZ_FOREVER: not any more. A moment that has passed has fired the token when this returns. A fire or a clear before
- * then takes nothing back. In a forked child the moment is forgotten. 0; EAGAIN: the thread could not be made, and nothing
- * has changed. */
+ * then takes nothing back. In a forked child the moment is forgotten. 0; EAGAIN: the thread could not be made, and
+ * nothing has changed. */
 int vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline);
 
 VEZ_END_DECLS_

@@ -70,9 +70,9 @@ int vez_cond_wait_until(vez_cond_t *c, vez_mutex_t *m, vez_deadline_t deadline, 
 int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel);
 
 /*
- * As vez_mutex_await, but guard(arg) is asked only on entry (true: 0 at once) and when the condition is notified, not at
- * each unlock of the mutex: for guards that cost, or are many. 0: the mutex is held and the guard is true. ETIMEDOUT,
- * ECANCELED: the guard was asked once more, with the mutex, and is false. EINVAL also: no guard.
+ * As vez_mutex_await, but guard(arg) is asked only on entry (true: 0 at once) and when the condition is notified, not
+ * at each unlock of the mutex: for guards that cost, or are many. 0: the mutex is held and the guard is true.
+ * ETIMEDOUT, ECANCELED: the guard was asked once more, with the mutex, and is false. EINVAL also: no guard.
  */
 int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
 		       vez_cancel_t *cancel);

@@ -99,21 +99,21 @@ int vez_monitor_wait(vez_monitor_t *m, vez_room_t *room, vez_request_t *r, vez_d
 
 /* Only from inside: queues the request in the room by its key, leaves the monitor, and returns EINPROGRESS; the request
  * completes when it is settled, or by its own limits (vez/request.h), unless those have been reached already, or it
- * belongs to a wait-for-any that is won: not queued, the monitor is left, and that code. EAGAIN: it has a deadline, and the
- * library's thread, which would keep it, could not be made (the monitor was left meanwhile). */
+ * belongs to a wait-for-any that is won: not queued, the monitor is left, and that code. EAGAIN: it has a deadline, and
+ * the library's thread, which would keep it, could not be made (the monitor was left meanwhile). */
 int vez_monitor_wait_async(vez_monitor_t *m, vez_room_t *room, vez_request_t *r);
 
 /* Only from inside, for a request that is queued in a room of this monitor: decides its result and takes it out of its
  * room at once (fetch the next one before). True, and its wait will return result once the monitor is left.
  * False: the request belongs to a wait-for-any that is won already; it has left its room, give it nothing. So settle it
- * first, and change the state for it only if that said true. False also if it has been settled already, which changes nothing.
- * For a request that was never used since it was initialized this is vez_monitor_settle_unqueued. */
+ * first, and change the state for it only if that said true. False also if it has been settled already, which changes
+ * nothing. For a request that was never used since it was initialized this is vez_monitor_settle_unqueued. */
 bool vez_monitor_settle(vez_monitor_t *m, vez_request_t *r, int result);
 
-/* Only from inside, for a request that is queued nowhere, and will not be: decides its result. That is how an asynchronous
- * call which need not wait tells a wait-for-any so, before it takes anything. True, and the request is complete; false: it
- * belongs to a wait-for-any that is won already; give it nothing. False also, and nothing has changed, if it
- * is queued, or settled and not complete yet, or a member that is complete. */
+/* Only from inside, for a request that is queued nowhere, and will not be: decides its result. That is how an
+ * asynchronous call which need not wait tells a wait-for-any so, before it takes anything. True, and the request is
+ * complete; false: it belongs to a wait-for-any that is won already; give it nothing. False also, and nothing has
+ * changed, if it is queued, or settled and not complete yet, or a member that is complete. */
 bool vez_monitor_settle_unqueued(vez_monitor_t *m, vez_request_t *r, int result);
 
 /* Only from inside, for a request that is queued in a room of this monitor: puts it in this room instead (it may be the

@@ -18,8 +18,8 @@
  * Destroy: a thread whose call has returned may destroy the mutex and unmap it, if no other thread will call it again
  * and nobody is queued; the unlock that let it in no longer touches it.
  * Guards: whoever waits with a guard is queued like everyone else, and asks for the mutex only while its guard is true.
- * The thread that unlocks asks, under the mutex, in the order of arrival, and hands the mutex to the first whose guard is
- * true; a guard that is false holds nobody back. So there is no signal to forget, and nobody wakes to find its guard
+ * The thread that unlocks asks, under the mutex, in the order of arrival, and hands the mutex to the first whose guard
+ * is true; a guard that is false holds nobody back. So there is no signal to forget, and nobody wakes to find its guard
  * false. A guard is short, depends only on what the mutex guards, changes nothing, and calls nothing of vez: it runs
  * while nobody can queue. (Where one who waits without a guard is the first to go, guards behind it are asked when its
  * turn is over.) A thread that gives up may be the one that asks, if the mutex is free. Each unlock costs a call for
@@ -30,8 +30,8 @@
  * pthread cancellation points.
  * Errors on entry, in this order: ECANCELED (token fired), EOVERFLOW or EDEADLK for the owner, then the mutex (which is
  * taken even if the deadline has passed), then ETIMEDOUT.
- * Sources: barging with a bound: the fair hand-off of WebKit's WTF::Lock; nsync's long wait. Guards: Hoare's conditional
- * critical regions (1972); Abseil's Mutex::Await and LockWhen; execution delegation, C. Martins (2009).
+ * Sources: barging with a bound: the fair hand-off of WebKit's WTF::Lock; nsync's long wait. Guards: Hoare's
+ * conditional critical regions (1972); Abseil's Mutex::Await and LockWhen; execution delegation, C. Martins (2009).
  */
 #ifndef VEZ_MUTEX_H
 #define VEZ_MUTEX_H
@@ -90,20 +90,20 @@ int vez_mutex_unlock(vez_mutex_t *m);
 /* ---- until something is true ---- */
 
 /*
- * The caller owns the mutex, and owns it again when this returns, whatever the result. If guard(arg) is true, 0 at once.
- * Otherwise the mutex is let go, all holds of it, until the guard is true: 0. ETIMEDOUT at the deadline, ECANCELED when
- * the token (which may be NULL) fires: then the mutex is taken back, which ignores both, and the guard is asked once
- * more; so these mean that it is false. A deadline in the past, or a token that is fired: the guard is asked once. EINVAL:
- * no guard; EPERM: the mutex is free, or not the caller's where that is tracked.
+ * The caller owns the mutex, and owns it again when this returns, whatever the result. If guard(arg) is true, 0 at
+ * once. Otherwise the mutex is let go, all holds of it, until the guard is true: 0. ETIMEDOUT at the deadline,
+ * ECANCELED when the token (which may be NULL) fires: then the mutex is taken back, which ignores both, and the guard
+ * is asked once more; so these mean that it is false. A deadline in the past, or a token that is fired: the guard is
+ * asked once. EINVAL: no guard; EPERM: the mutex is free, or not the caller's where that is tracked.
  */
 int vez_mutex_await(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
 		    vez_cancel_t *cancel);
 
 /*
  * Locks when guard(arg) is true: 0, and it is. Any other result: not locked by this call. ETIMEDOUT, ECANCELED: until
- * then the mutex could not be had while the guard was true. A deadline in the past: the guard is asked once if the mutex
- * can be had at once. A token that is fired on entry is ECANCELED, unasked. EINVAL: no guard; EDEADLK, EOVERFLOW as
- * vez_mutex_lock. The owner of a recursive mutex locks it once more, and lets go all its holds while it waits.
+ * then the mutex could not be had while the guard was true. A deadline in the past: the guard is asked once if the
+ * mutex can be had at once. A token that is fired on entry is ECANCELED, unasked. EINVAL: no guard; EDEADLK, EOVERFLOW
+ * as vez_mutex_lock. The owner of a recursive mutex locks it once more, and lets go all its holds while it waits.
  */
 int vez_mutex_lock_when(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
 			vez_cancel_t *cancel);

@@ -21,19 +21,19 @@
  * The function runs once, on the thread that settled the request (who released, fired, cancelled or closed), or on the
  * library's own; with no vez lock held, when the threads that the same call let go have been woken. It may call
  * anything, on the same object too, and counts as a call that has returned: it may destroy the object. Functions do not
- * nest: what one of them completes is called when it has returned. A function must return: no longjmp; an exception that
- * leaves it, and pthread_exit in it, end the program.
+ * nest: what one of them completes is called when it has returned. A function must return: no longjmp; an exception
+ * that leaves it, and pthread_exit in it, end the program.
  *
- * One call (a release, a set, a fire, a close) runs at most 64 functions, not counting that of a request which it cancels:
- * those of requests that functions complete included. The rest is run by the library's thread, in order; and so is what
- * the same thread completes later, until that rest has been called: functions are called in the order in which a thread
- * has settled their requests. Ticks, lists and requests without a function wait for none of them.
+ * One call (a release, a set, a fire, a close) runs at most 64 functions, not counting that of a request which it
+ * cancels: those of requests that functions complete included. The rest is run by the library's thread, in order; and
+ * so is what the same thread completes later, until that rest has been called: functions are called in the order in
+ * which a thread has settled their requests. Ticks, lists and requests without a function wait for none of them.
  *
- * The library has one thread: it keeps deadlines, and runs what calls leave to it, at most 64 functions between two looks
- * at what is due. It is made when the first deadline is set or something is left to it, has all signals blocked, is idle
- * when it has nothing to do, and is stopped at exit. A function that blocks delays it; and one that waits for a function
- * which its own thread, or the library's, has yet to call may wait for ever. Where the thread cannot be made, a call runs
- * all functions itself.
+ * The library has one thread: it keeps deadlines, and runs what calls leave to it, at most 64 functions between two
+ * looks at what is due. It is made when the first deadline is set or something is left to it, has all signals blocked,
+ * is idle when it has nothing to do, and is stopped at exit. A function that blocks delays it; and one that waits for a
+ * function which its own thread, or the library's, has yet to call may wait for ever. Where the thread cannot be made,
+ * a call runs all functions itself.
  * Ordering: everything before a release happens before the function, the tick, or the return of vez_completions_next or
  * vez_request_wait that tells of the grant.
  * Destroy: a synchronizer says EBUSY while requests are queued: cancel them first.
@@ -41,8 +41,8 @@
  * function runs in the handler, unless that has interrupted a completion, a user's monitor, a call of vez/call.h or
  * vez/constraint.h, or what concerns tokens: then right after. It may have interrupted its thread inside any other
  * object, and must wait for none, nor file requests. No thread is made in a handler (where the thread blocks a signal;
- * so not with SA_NODEFER): if there is none, a release or set runs all functions itself, and the next X_async call makes it.
- * Use eventfd requests there.
+ * so not with SA_NODEFER): if there is none, a release or set runs all functions itself, and the next X_async call
+ * makes it. Use eventfd requests there.
  * Inside a user's monitor, a body, a guard or a trigger nothing completes: what is settled or cancelled there does when
  * its thread has left. So a wait-for-any cannot be used there.
  * fork: a parent's requests are not the child's: it initializes anew the objects on which some are queued, and all

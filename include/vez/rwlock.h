@@ -16,9 +16,9 @@
  * (VEZ_RW_FIFO: each by its own).
  *
  * Holds are counted, not tracked: any thread may unlock. So a writer that locks again waits for itself, and is not
- * told (EDEADLK is for kinds that know their owner; inspection finds it). The lock is not recursive, for readers neither: a
- * thread that reads and asks to read again may wait behind a writer that waits for it, for ever (VEZ_RW_READERS: behind
- * an upgrader).
+ * told (EDEADLK is for kinds that know their owner; inspection finds it). The lock is not recursive, for readers
+ * neither: a thread that reads and asks to read again may wait behind a writer that waits for it, for ever
+ * (VEZ_RW_READERS: behind an upgrader).
  *
  * Upgrading: a reader may write in between (vez_rwlock_upgrade_until) and then reads on (vez_rwlock_undo_upgrade). It
  * keeps its read hold and enters when every other reader has left or waits to upgrade, too. Several that wait enter in
@@ -106,8 +106,8 @@ int vez_rwlock_wrlock_async(vez_rwlock_t *l, vez_request_t *r);
 /* EPERM if nobody writes, and while one is upgraded. */
 int vez_rwlock_wrunlock(vez_rwlock_t *l);
 
-/* Gives up what the caller holds, whichever way: vez_rwlock_wrunlock or vez_rwlock_rdunlock. For who does not hold it, it
- * is what somebody else does. EPERM if nobody holds it, and while one is upgraded. */
+/* Gives up what the caller holds, whichever way: vez_rwlock_wrunlock or vez_rwlock_rdunlock. For who does not hold it,
+ * it is what somebody else does. EPERM if nobody holds it, and while one is upgraded. */
 int vez_rwlock_unlock(vez_rwlock_t *l);
 
 /* The writer becomes a reader, and no writer comes in between. EPERM if nobody writes, and while one is upgraded. */

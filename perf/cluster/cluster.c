@@ -7,8 +7,8 @@
  *	pending    --waiters requests of one session wait: the memory and the threads that they take
  *
  * Implementations of handover: vez; parent, in which everybody watches the node below which the requests are, lists
- * them at each event, and looks who is first; floor, the least that any can be: the one before writes to a node that the
- * next one watches.
+ * them at each event, and looks who is first; floor, the least that any can be: the one before writes to a node that
+ * the next one watches.
  *
  * Checked: that each has its turn, after the one before. Seen to fail: with a line whose second is told of the third.
  */

@@ -26,8 +26,8 @@
  * the fewest, when the first is done; and with --waits=1, which looks at the clock before and after each wait, the
  * longest wait. Of sem, whether those who wait longest were served first: overtakings per grant.
  *
- * Checked, as far as the peer can be: that nobody goes who was not let go, and nothing is lost or made up. Seen to fail:
- * with a mutex and a read lock that do nothing, a barrier of a party less, a token that is another's.
+ * Checked, as far as the peer can be: that nobody goes who was not let go, and nothing is lost or made up. Seen to
+ * fail: with a mutex and a read lock that do nothing, a barrier of a party less, a token that is another's.
  */
 #include <stdio.h>
 #include <time.h>

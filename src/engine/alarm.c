@@ -10,19 +10,21 @@
  *            at the beginning of a round
  *  bell      a word (futex/word.h): DONE wakes the thread
  *  owes      of each thread: it lowered next, or left something to the thread, and has yet to ring
- *  The tokens that are to fire at a moment are cancel.c's, those that a signal fires signals.c's; the thread is clock.c.
+ *  The tokens that are to fire at a moment are cancel.c's, those that a signal fires signals.c's; the thread is
+ *  clock.c.
  * Invariants
- *  A1 a request is on the stack or in the agenda from vez__alarm_set until it is taken off: by the thread, inside guard,
- *     which has then announced that it ends it (ENTERING) and clears its timer; or by whoever completes it.
+ *  A1 a request is on the stack or in the agenda from vez__alarm_set until it is taken off: by the thread, inside
+ *     guard, which has then announced that it ends it (ENTERING) and clears its timer; or by whoever completes it.
  *  A2 so a request seen inside guard is alive; and one that the thread is to end is alive until it has.
- *  A3 guard is innermost: nothing is entered, woken or called inside it, and whoever is inside it holds (hold.h). Setting
- *     takes no lock, so that it may happen inside a core; the bell is rung when that is left.
+ *  A3 guard is innermost: nothing is entered, woken or called inside it, and whoever is inside it holds (hold.h).
+ *     Setting takes no lock, so that it may happen inside a core; the bell is rung when that is left.
  *  A4 a moment that was set is seen: either the push comes before the round takes the stack; or after, and then next
  *     was raised before the push, and the pusher lowers it and rings, or finds it low enough.
  * Ordering
  *  the push (release) pairs with the exchange in take_arrivals (acquire): the request's fields; and the exchange, which
  *  also releases, with a later push (acquire): next as it was raised before.
- *  The ring (release) pairs with the exchange in vez__alarm_begin (acquire): what came before it comes before the round.
+ *  The ring (release) pairs with the exchange in vez__alarm_begin (acquire): what came before it comes before the
+ *  round.
  * Progress: setting is lock-free. The thread sleeps until something is due, or rings; at most one ring is made for each
  *  moment that is earlier than all others.
  * Source: the alarm clock of Hoare, "Monitors" (1974).

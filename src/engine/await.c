@@ -3,14 +3,14 @@
  * How a request is queued, how its thread waits, and how it ends before its time.
  *
  * State and invariants: settle.c.
- * Who enters because of a request: its own thread, at its deadline or because it was asked to retry; a thread that fires
- *  its token; a thread that ends an asynchronous one. Each announced itself in the request's word (futex/word.h), and holds
- *  (hold.h) while it is inside: what a handler of its settles meanwhile is completed after.
+ * Who enters because of a request: its own thread, at its deadline or because it was asked to retry; a thread that
+ *  fires its token; a thread that ends an asynchronous one. Each announced itself in the request's word (futex/word.h),
+ *  and holds (hold.h) while it is inside: what a handler of its settles meanwhile is completed after.
  * Ordering: vez__word_publish (release) pairs with vez__word_wait_shared in vez__await (acquire): the result, and what
  *  came before it.
  * Progress and fairness: served by key, then by arrival. Every departure re-evaluates: a request that gives up serves
- *  before it leaves (serve, gave_up). A thread is woken once, when its call returns; but one that was asked to retry may
- *  do so in vain (VEZ_BARGING).
+ *  before it leaves (serve, gave_up). A thread is woken once, when its call returns; but one that was asked to retry
+ *  may do so in vain (VEZ_BARGING).
  * Lifetime: a thread whose wait ends does not touch the core any more: it enters only while the core expects it.
  */
 #include "await.h"
@@ -206,7 +206,7 @@ bool vez__end_announced(vez_request_t *r, int cause)
 	else
 		ended = vez__end_inside(&in, r, cause);
 	if (ended && cause == ECANCELED && !vez__calls_now())
-		r->state_ |= VEZ__OWN; /* it is pending here: whoever cancels it is told that its function has returned */
+		r->state_ |= VEZ__OWN; /* pending here: whoever cancels it is told that its function has returned */
 	vez__leave(&in, rules);
 	vez__let_go();
 	return ended;
@@ -259,8 +259,8 @@ static void retry_or_give_up(struct vez__stay *in, vez_request_t *r, bool expire
 		give_up(in, r, word & VEZ__FIRED ? ECANCELED : ETIMEDOUT);
 }
 
-/* Inside: the request's thread has entered. True: the request is settled, and its result is this thread's to take. False:
- * it stays, or the thread that fired its token is still to enter. */
+/* Inside: the request's thread has entered. True: the request is settled, and its result is this thread's to take.
+ * False: it stays, or the thread that fired its token is still to enter. */
 static bool take_result(struct vez__stay *in, vez_request_t *r, bool expired)
 {
 	if (r->state_ & VEZ__KEPT) {

@@ -29,8 +29,8 @@ static inline vez_request_t **vez__queue_at(struct vez__core *c, const struct ve
 	return (vez_request_t **)((char *)c + rules->queue);
 }
 
-/* The same in two steps, where a request arrives from outside: it becomes one of this queue before it is pushed; it is put
- * there, last, with its limits, inside; or settled, if its token is fired. */
+/* The same in two steps, where a request arrives from outside: it becomes one of this queue before it is pushed; it is
+ * put there, last, with its limits, inside; or settled, if its token is fired. */
 void vez__arrive(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r);
 void vez__gather(struct vez__stay *in, vez_request_t *r);
 
@@ -45,12 +45,12 @@ int vez__await(vez_request_t *r, vez_deadline_t deadline);
 int vez__wait_holding(struct vez__stay *in, const struct vez__rules *rules, void *what, const void *object,
 		      vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* Inside, after insertion, for a member of a wait-for-any: serves, and ends it if its deadline has passed. EINPROGRESS, or
- * the result that r has got already. */
+/* Inside, after insertion, for a member of a wait-for-any: serves, and ends it if its deadline has passed. EINPROGRESS,
+ * or the result that r has got already. */
 int vez__member_filed(struct vez__stay *in, vez_request_t *r);
 
-/* Inside, whoever announced that it ends r: ends it with this cause, unless it is settled. True: so it ended, and nobody
- * else has to enter. */
+/* Inside, whoever announced that it ends r: ends it with this cause, unless it is settled. True: so it ended, and
+ * nobody else has to enter. */
 bool vez__end_inside(struct vez__stay *in, vez_request_t *r, int cause);
 
 /* By a thread that fires a token and found that it has to end r: enters the core of r and does so. */

@@ -13,13 +13,13 @@
  *  running    the hooks that run now, each on the stack of the thread that runs it; inside kin
  *  A fork happens inside kin, so that the child finds it in order, and takes it over.
  * Invariants
- *  T4 a hook is in exactly one ring: its token's, or that of the fire that is to run it; or it runs, or has run, and then
- *     only its address is used.
+ *  T4 a hook is in exactly one ring: its token's, or that of the fire that is to run it; or it runs, or has run, and
+ *     then only its address is used.
  *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
- *  T6 kin is entered before the lock of a token, and whoever is inside kin holds (hold.h): completing a request takes it
- *     off its token, and calls functions, which may fire others.
- * Progress: a fire is linear in the family and the requests it ends, and each leaves its queue in constant time. One fire
- *  does not wait for another's hooks.
+ *  T6 kin is entered before the lock of a token, and whoever is inside kin holds (hold.h): completing a request takes
+ *     it off its token, and calls functions, which may fire others.
+ * Progress: a fire is linear in the family and the requests it ends, and each leaves its queue in constant time. One
+ *  fire does not wait for another's hooks.
  * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one.
  *  A wait that it ended does not touch the token again (cancel_ is clear), so the token may go as soon as that wait
  *  returns. A token with hooks stays until the last has run (busy_). A wait that is refused because the token is fired
@@ -116,8 +116,8 @@ static void leave_family(vez_cancel_t *c)
 
 /* ---- firing ---- */
 
-/* What a fire has marked, and now has to do. Its hooks are behind a link of its own, so that any of them can be detached
- * without knowing where the ring is kept. */
+/* What a fire has marked, and now has to do. Its hooks are behind a link of its own, so that any of them can be
+ * detached without knowing where the ring is kept. */
 struct fire {
 	void *waits;
 	struct cds_list_head hooks;
@@ -191,8 +191,8 @@ static void fire_and_leave(struct vez__stay *in, vez_cancel_t *c)
 	CDS_INIT_LIST_HEAD(&fire.hooks);
 	for (vez_cancel_t *t = c; t; t = next_of_family(c, t))
 		mark(t, &fire);
-	/* Looked at inside: a thread that detaches a hook from this ring is inside, too, and done with it when run_hooks
-	 * has been. */
+	/* Looked at inside: a thread that detaches a hook from this ring is inside, too, and done with it when
+	 * run_hooks has been. */
 	bool has_hooks = !cds_list_empty(&fire.hooks);
 	leave_kin(in);
 	end_all(&fire.waits);
@@ -366,7 +366,7 @@ static bool take_off(vez_cancel_t *c, vez_cancel_hook_t *h)
 	const struct run *run = run_of(h, 0);
 	if ((run && !run->renewed) || h->token_ != c)
 		return false;
-	vez__ring_remove(&c->hooks_, h->link_); /* also where it is in the ring of a fire, of which that is not the first */
+	vez__ring_remove(&c->hooks_, h->link_); /* also where it is in the ring of a fire, not as the first */
 	h->token_ = NULL;
 	c->busy_--;
 	return true;

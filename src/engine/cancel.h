@@ -14,7 +14,8 @@ bool vez__cancel_is_over(const vez_cancel_t *c);
 /* Fires the token that of says, asked where no token can be destroyed; NULL: none. */
 void vez__cancel_fire_of(vez_cancel_t *(*of)(int), int arg);
 
-/* Where no token can be destroyed or fired: the token in this place, which a signal fires, is c from now on, or none. */
+/* Where no token can be destroyed or fired: the token in this place, which a signal fires, is c from now on, or
+ * none. */
 void vez__cancel_bind(vez_cancel_t **place, vez_cancel_t *c);
 
 #endif

@@ -9,8 +9,8 @@
  *  vez__clock_wanted  whether somebody needs the thread who may not make it
  * What it has to do lies in alarm.c, cancel.c, signals.c and rest.c. These call vez__clock_start, and are called by it:
  *  whoever leaves something to the thread makes sure that there is one.
- * Progress: all that is due is done in every round; then one batch of what calls have left. So nothing is late by more than
- *  that batch.
+ * Progress: all that is due is done in every round; then one batch of what calls have left. So nothing is late by more
+ *  than that batch.
  * Ordering: state (acq_rel): what the thread did comes before the exit that finds it idle.
  * Lifetime: the thread is made at first need, ends at exit, unless it is inside a user's function then; none is made
  *  after that. It is not in the child of a fork.

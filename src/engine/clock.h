@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's own thread: ends asynchronous requests at their deadlines, fires tokens at theirs, and fires those that a
- * signal is to fire; and does what calls leave to it. */
+/* The library's own thread: ends asynchronous requests at their deadlines, fires tokens at theirs, and fires those that
+ * a signal is to fire; and does what calls leave to it. */
 #ifndef VEZ__CLOCK_H
 #define VEZ__CLOCK_H
 
@@ -18,8 +18,8 @@ bool vez__clock_exists(void);
 /* Whether the process exits, so that nothing more may be left to the thread. */
 bool vez__clock_stops(void);
 
-/* The thread is needed, by a call that may be in a signal handler, where none can be made: the next request that is filed
- * makes it (vez__clock_start_if_wanted). */
+/* The thread is needed, by a call that may be in a signal handler, where none can be made: the next request that is
+ * filed makes it (vez__clock_start_if_wanted). */
 void vez__clock_want(void);
 extern uint32_t vez__clock_wanted;
 

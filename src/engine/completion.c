@@ -6,8 +6,8 @@
  *  request  how_       winner.h
  *           next_      link in the lists below
  *  mine, of each thread
- *           queue      functions still to be called, in order: the last, a ring linked by next_; waiting: how many; own:
- *                      how many of them are of requests that this thread has cancelled (settle.h OWN)
+ *           queue      functions still to be called, in order: the last, a ring linked by next_; waiting: how many;
+ *                      own: how many of them are of requests that this thread has cancelled (settle.h OWN)
  *           calling    one of them runs
  *           calls      how many calls it is in that count as one (vez__calls_begin)
  *           left       how many functions of others it still calls in the outermost of these
@@ -15,38 +15,38 @@
  *           handlers   how many calls it is in that may be in a signal handler
  *           library    it is the library's thread
  *  shard    for the requests whose addresses hash there; all inside its core
- *           runs       the completions that are under way, each on the stack of the thread that carries it out, the latest
- *                      first; of: the request, or NULL when one filed later at the same address has a run, too
- *           queue      threads that wait for a request to complete. A waiting request's pointer is what it waits for: the
- *                      request, until that has a run; then the run
+ *           runs       the completions that are under way, each on the stack of the thread that carries it out, the
+ *                      latest first; of: the request, or NULL when one filed later at the same address has a run, too
+ *           queue      threads that wait for a request to complete. A waiting request's pointer is what it waits for:
+ *                      the request, until that has a run; then the run
  * Invariants
  *  P1 a settled request is completed by one thread, once: M2 of settle.c.
  *  P2 a request's word says DONE exactly from the moment, inside its shard, when its run is entered there. From then on
  *     it is its owner's: only its address is used. A listed one is touched until it is in its list, and a member until
  *     its select knows; its owner waits for that before freeing it.
  *  P3 while holding, nothing is completed by this thread: a handler that interrupts it, or a body that it runs inside a
- *     monitor, leaves what it settles (hold.h). So no lock is asked for by a thread that has it, and no function is called
- *     with one held; what another thread has, that one lets go.
+ *     monitor, leaves what it settles (hold.h). So no lock is asked for by a thread that has it, and no function is
+ *     called with one held; what another thread has, that one lets go.
  *  P4 the shards, and with them everything else here, are innermost but for the cores of lists and selects.
  *  P6 a thread whose calls are 0 has nothing queued, unless it is calling.
  *  P5 a run is r's if it is of r and r's word says DONE and ASYNC. Otherwise what was at this address before is being
  *     completed: r is queued (no DONE), or was decided at once and never had a run (no ASYNC).
  * Ordering
- *  r is the completer's by the leaving exchange of the core in which it was settled. DONE is released and pairs with the
- *  acquiring load in vez_request_result and vez__completion_status. Runs, and threads that wait for them, meet inside the
- *  shard.
+ *  r is the completer's by the leaving exchange of the core in which it was settled. DONE is released and pairs with
+ *  the acquiring load in vez_request_result and vez__completion_status. Runs, and threads that wait for them, meet
+ *  inside the shard.
  * Progress
  *  Threads let go by the same release are woken before. What calls nothing is told at once. Functions are called in the
  *  order in which their requests were settled by this thread, one after another: one that settles more requests finds
  *  itself calling, and the loop that called it goes on with those.
  *  A call runs a batch of them; the rest is left to the library's thread, and so is all that this thread settles later,
  *  until that has been called. But a request that is cancelled outside of functions is completed by who cancels it.
- *  A call that may be in a signal handler makes no thread: if there is none it goes on by itself, and the next request that
- *  is filed makes the thread. So it ends: what it calls without end would have to be filed meanwhile. Where no thread can be
- *  made, a call goes on by itself, and tries once in a batch.
+ *  A call that may be in a signal handler makes no thread: if there is none it goes on by itself, and the next request
+ *  that is filed makes the thread. So it ends: what it calls without end would have to be filed meanwhile. Where no
+ *  thread can be made, a call goes on by itself, and tries once in a batch.
  * Lifetime: as P2. A thread that waits for one sleeps on a request of its own, and compares addresses.
- * fork: the child has no runs and no waiters; what this thread had left to call, or to the library's thread, belongs to the
- *  parent. If it forked inside a user's monitor or function, the child is inside, too.
+ * fork: the child has no runs and no waiters; what this thread had left to call, or to the library's thread, belongs to
+ *  the parent. If it forked inside a user's monitor or function, the child is inside, too.
  */
 #include "completion.h"
 
@@ -150,8 +150,8 @@ static void end_run(struct run *run)
 	vez__leave_threads(&in);
 }
 
-/* It never has a run, and its word says so: no ASYNC. Also of one that was queued, and calls nothing: it is delisted, so
- * that nobody else writes its word. */
+/* It never has a run, and its word says so: no ASYNC. Also of one that was queued, and calls nothing: it is delisted,
+ * so that nobody else writes its word. */
 void vez__complete_at_once(vez_request_t *r)
 {
 	struct vez__stay in;
@@ -262,7 +262,8 @@ static bool calls_a_function(const vez_request_t *r)
 	return (r->how_ & VEZ__COMPLETES) == VEZ__CALLS && r->then_.done_;
 }
 
-/* left: it was left to the library's thread, which this is. Whoever waits for it is no longer behind when it returns. */
+/* left: it was left to the library's thread, which this is. Whoever waits for it is no longer behind when it
+ * returns. */
 static void call(vez_request_t *r, bool left)
 {
 	struct run run;
@@ -463,8 +464,8 @@ bool vez__calls_is_library(void)
 	return mine.library;
 }
 
-/* Calls a batch of functions; what these settle comes last. False: there was none. In the child of a fork that was made in
- * one of them this thread is the library's no more. */
+/* Calls a batch of functions; what these settle comes last. False: there was none. In the child of a fork that was made
+ * in one of them this thread is the library's no more. */
 static bool call_batch(void)
 {
 	unsigned called = 0;

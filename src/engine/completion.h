@@ -17,8 +17,8 @@ void vez__calls_end(void);
 /* Whether this thread runs a function of a request. */
 bool vez__calls_now(void);
 
-/* From here on this is the library's thread: it calls nothing but by vez__calls_do_rest, which runs a batch. False: nothing
- * was left to it. */
+/* From here on this is the library's thread: it calls nothing but by vez__calls_do_rest, which runs a batch. False:
+ * nothing was left to it. */
 void vez__calls_by_library(void);
 bool vez__calls_do_rest(void);
 bool vez__calls_is_library(void);
@@ -29,8 +29,8 @@ void vez__leave(struct vez__stay *in, const struct vez__rules *rules);
 /* The same for a caller that has entered by an exchange of its own, and settled nothing. */
 void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules);
 
-/* Between 1 and -1, which may nest, this call may be in a signal handler: it makes no thread, unless it knows that it is
- * not in one. */
+/* Between 1 and -1, which may nest, this call may be in a signal handler: it makes no thread, unless it knows that it
+ * is not in one. */
 void vez__calls_in_handler(int more);
 
 /* The same for a call that may be in a signal handler. */
@@ -49,15 +49,15 @@ int vez__destroy(struct vez__core *c, const struct vez__rules *rules, uint64_t b
 /* Takes r off its token's list and off the alarm clock. Holding. */
 void vez__forget_limits(vez_request_t *r);
 
-/* Outside every core: r, which was filed, is complete, and calls nothing: the call that filed it says so. Those who wait
- * for it are told. */
+/* Outside every core: r, which was filed, is complete, and calls nothing: the call that filed it says so. Those who
+ * wait for it are told. */
 void vez__complete_at_once(vez_request_t *r);
 
 /* Outside every core: a member of a wait-for-any is complete. From here on it is its owner's. */
 void vez__member_decided(vez_request_t *r);
 
-/* Inside the shard of r (completion.c): 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or its
- * run) ends; EINVAL: never; EDEADLK: not while this thread waits. Holding until vez__completion_left or a wait. */
+/* Inside the shard of r (completion.c): 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or
+ * its run) ends; EINVAL: never; EDEADLK: not while this thread waits. Holding until vez__completion_left or a wait. */
 int vez__completion_status(struct vez__stay *in, vez_request_t *r, void **on);
 extern const struct vez__rules vez__completion_rules;
 

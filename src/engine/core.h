@@ -2,10 +2,10 @@
 /*
  * A core: the short lock around a synchronizer's state, and how a thread stays inside.
  *
- * The synchronizers of vez keep their state in the upper bits of the core's word, so that a fast path is one exchange on
- * it; and others may change that state while somebody is inside (a release does not wait). So a thread that leaves looks
- * at the very word that its leaving exchange expects (serve), and one that gives up rolls back its reservation by such a
- * word, too (roll_back).
+ * The synchronizers of vez keep their state in the upper bits of the core's word, so that a fast path is one exchange
+ * on it; and others may change that state while somebody is inside (a release does not wait). So a thread that leaves
+ * looks at the very word that its leaving exchange expects (serve), and one that gives up rolls back its reservation by
+ * such a word, too (roll_back).
  */
 #ifndef VEZ__CORE_H
 #define VEZ__CORE_H
@@ -49,8 +49,8 @@ struct vez__rules {
 	/* Outside: one attempt without waiting, after those who wait: 0, EBUSY or an error. */
 	int (*attempt)(struct vez__core *c, vez_request_t *r);
 
-	/* By seen nothing is left to serve: takes what r wants, if it can be had now: 0. EBUSY: r must wait. EAGAIN: the
-	 * word has changed. Or an error. */
+	/* By seen nothing is left to serve: takes what r wants, if it can be had now: 0. EBUSY: r must wait. EAGAIN:
+	 * the word has changed. Or an error. */
 	int (*take)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 	/* By seen nothing is left to serve, and r is about to be queued: the word says so from now on. False: it has
 	 * changed. NULL: waiting and each. */
@@ -60,8 +60,8 @@ struct vez__rules {
 	 * something was done, or the state has changed: look again. False: nothing is left to do. NULL: never. */
 	bool (*serve)(struct vez__stay *in, uint64_t seen);
 	/* r, which is queued, is to leave without being granted, and by seen nothing is left to serve: takes its
-	 * reservation back. False: the state has changed, nothing was done; or r was found to be due, and is settled. NULL:
-	 * waiting and each. */
+	 * reservation back. False: the state has changed, nothing was done; or r was found to be due, and is settled.
+	 * NULL: waiting and each. */
 	bool (*roll_back)(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 	/* A thread that was asked to retry, or whose limit has passed, has entered. May be NULL. */
 	void (*entered)(struct vez__stay *in);
@@ -71,7 +71,8 @@ struct vez__rules {
 	/* r has given up. May be NULL. */
 	void (*gave_up)(struct vez__stay *in, vez_request_t *r);
 
-	/* Serve queues what arrives from outside, and may set deadlines: the library's thread is told by whoever leaves. */
+	/* Serve queues what arrives from outside, and may set deadlines: the library's thread is told by whoever
+	 * leaves. */
 	bool gathers;
 	/* Who waits here waits for its token: a fire grants it, and for inspection that token is the object. */
 	bool fired_is_granted;

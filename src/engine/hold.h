@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * While a thread holds, it completes nothing: what it settles, also in a signal handler, is left, and completed when its
- * last hold is let go. A thread holds while it has a lock that completing needs, and inside users' monitors.
+ * While a thread holds, it completes nothing: what it settles, also in a signal handler, is left, and completed when
+ * its last hold is let go. A thread holds while it has a lock that completing needs, and inside users' monitors.
  */
 #ifndef VEZ__HOLD_H
 #define VEZ__HOLD_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written down for inspection: by the engine, and by those synchronizers that are owned. The schedule explorer's
- * build leaves it out: there it is always off. */
+/* What is written down for inspection: by the engine, and by those synchronizers that are owned. The schedule
+ * explorer's build leaves it out: there it is always off. */
 #ifndef VEZ__RECORD_H
 #define VEZ__RECORD_H
 

@@ -8,9 +8,10 @@
  *  taken     those that come before: a list; the library's thread's
  *  handed    how many there ever were; inside guard. returned: how many of them have been called, and have returned;
  *            written by the library's thread
- *  places    objects to be entered, and how; those up to most were ever used, turn is the one that was taken last; inside
- *            guard
- *  process   how many forks lie between this one and the first; a part of tickets, so that those of the parent are known
+ *  places    objects to be entered, and how; those up to most were ever used, turn is the one that was taken last;
+ *            inside guard
+ *  process   how many forks lie between this one and the first; a part of tickets, so that those of the parent are
+ *            known
  *  asks      of each thread: it has taken a place, and has yet to see to it that there is a thread
  *  helps     of each thread: it does what the library's thread would do
  * Invariants
@@ -21,8 +22,8 @@
  *  H3 guard is innermost: nothing is entered, woken or called inside it, and whoever is inside it holds (hold.h).
  *  H4 what is left is seen: it is left before the bell is rung (alarm.c), and looked for after the bell was silenced.
  * Ordering
- *  guard orders what is left with who takes it. returned (release) pairs with vez__rest_returned (acquire): what a function
- *  did comes before whatever its leaver calls later.
+ *  guard orders what is left with who takes it. returned (release) pairs with vez__rest_returned (acquire): what a
+ *  function did comes before whatever its leaver calls later.
  * Progress: functions are called in the order in which they were left, objects entered in turn.
  * fork: the child has nothing of it.
  */

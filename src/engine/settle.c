@@ -4,29 +4,29 @@
  *
  * State of a request
  *  word_     futex/word.h
- *  next_, at_.before_  links in its queue; when it is settled, next_ links what is pending (core.c), and the result lies
- *            where before_ was. Inside, then the leaver
+ *  next_, at_.before_  links in its queue; when it is settled, next_ links what is pending (core.c), and the result
+ *            lies where before_ was. Inside, then the leaver
  *  queue_, rules_  where it is queued; constant while it is, but for a request that a condition moves, and queue_ of
  *            one that is moved from room to room; that is read outside by who enters because of it
  *  state_    QUEUED from its insertion until it is settled, and KEPT besides from the moment when its limits ceased to
- *            apply though a thread was entering because of one. Once settled: FIRE_COMES, the thread that fired is entering
- *            because of it; FIRE_CAME, and has; EXPECTED, coming_ of its core counts it. Inside.
+ *            apply though a thread was entering because of one. Once settled: FIRE_COMES, the thread that fired is
+ *            entering because of it; FIRE_CAME, and has; EXPECTED, coming_ of its core counts it. Inside.
  *            FILING: the call that files this member of a wait-for-any is still inside; WON: it has won; LATE: its
- *            deadline had passed when it was filed; inside. ARRIVING: it comes to its queue from outside, and is not yet
- *            there; set by the pusher, cleared inside. OWN: who completes it has cancelled it, and calls its function
- *            itself. SPENT, TIRELESS, ATTEMPT: calls' (sync/call.c)
+ *            deadline had passed when it was filed; inside. ARRIVING: it comes to its queue from outside, and is not
+ *            yet there; set by the pusher, cleared inside. OWN: who completes it has cancelled it, and calls its
+ *            function itself. SPENT, TIRELESS, ATTEMPT: calls' (sync/call.c)
  *  how_      winner.h; constant while it waits
  *  timer_    with a thread: when that is to retry by itself; by that thread. IS_ASYNC: its deadline (alarm.c)
  *  at_.result_  written when it is settled, inside; read by its thread after DONE, or after entering
  * Invariants
  *  M1 a request is in a queue exactly while its state is QUEUED; it leaves the queue before its word says DONE.
- *  M2 a settled request is completed by exactly one thread: by the leaver, as pending, if neither ENTERING nor FIRED was
- *     set before SETTLED; else by the last of those that enter because of it: its own thread or the one that ends an
- *     asynchronous one (ENTERING), and the one that fired (FIRED). A fire that meets a request before SETTLED enters
+ *  M2 a settled request is completed by exactly one thread: by the leaver, as pending, if neither ENTERING nor FIRED
+ *     was set before SETTLED; else by the last of those that enter because of it: its own thread or the one that ends
+ *     an asynchronous one (ENTERING), and the one that fired (FIRED). A fire that meets a request before SETTLED enters
  *     whatever else happens: when it returns, the request is decided.
  *  M3 the lock is never held while sleeping, waking or calling the kernel (but to enter it).
- *  M4 a member of a wait-for-any is granted only when it has WON: the first to do so (winner.c). What has won is granted
- *     before the core is left.
+ *  M4 a member of a wait-for-any is granted only when it has WON: the first to do so (winner.c). What has won is
+ *     granted before the core is left.
  * Ordering: SETTLED, ENTERING and FIRED need only their order on one word, which all exchanges have. queue_ (release,
  *  in vez__move_to_room) pairs with vez__core_of (acquire): the monitor of the room.
  * Sources: Hoare, "Monitors" (1974); execution delegation and specific notification: C. Martins (2009).

@@ -75,8 +75,8 @@ bool vez__roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r);
 void vez__insert(struct vez__core *c, vez_request_t *r);
 void vez__append(struct vez__core *c, vez_request_t *r);
 
-/* Whether r, which can be granted, is to be: from then on it must be. False: it belongs to a wait-for-any that is won by
- * another member, and must be dropped. */
+/* Whether r, which can be granted, is to be: from then on it must be. False: it belongs to a wait-for-any that is won
+ * by another member, and must be dropped. */
 bool vez__win(vez_request_t *r);
 
 /* The same for two that meet: both are to be, or one of them has lost. */
@@ -116,8 +116,8 @@ void vez__expect_for(struct vez__stay *in, vez_request_t *r);
 /* Inside: the thread of r, which has left its queue, sleeps on no shared word any more. */
 void vez__leave_shared(struct vez__core *c, const vez_request_t *r);
 
-/* Takes r out of its queue without settling it, to be moved to one of another core, where its limits apply no more. Until
- * then it is the caller's. False: a thread is entering because of a limit; settle it here instead. */
+/* Takes r out of its queue without settling it, to be moved to one of another core, where its limits apply no more.
+ * Until then it is the caller's. False: a thread is entering because of a limit; settle it here instead. */
 bool vez__take_out(vez_request_t *r);
 
 /* Puts a request that was taken out of another core's queue in the one of these rules, last of those with key 0. */
@@ -130,7 +130,8 @@ void vez__set_aside(vez_request_t *r);
 /* Inside: puts r, which is queued, in another room of the same monitor, by its key. */
 void vez__move_to_room(struct vez__core *c, vez_request_t **queue, vez_request_t *r);
 
-/* r stays queued until it is settled: its limits apply no more, not even to a thread that is entering because of one. */
+/* r stays queued until it is settled: its limits apply no more, not even to a thread that is entering because of
+ * one. */
 void vez__keep(vez_request_t *r);
 
 /* Tells the thread of r, which stays queued, to enter and retry (rules->retry). False: it or another thread is entering

@@ -3,16 +3,18 @@
  * Tokens that a signal fires.
  *
  * State
- *  bound   of each signal: its token, or NULL; what it did before vez took it; whether vez ever did. Written inside turn;
- *          the token by vez__cancel_bind
- *  came    a bit for each signal that came and has not fired a token yet. Set by the handler, taken inside kin (cancel.c)
+ *  bound   of each signal: its token, or NULL; what it did before vez took it; whether vez ever did. Written inside
+ *          turn; the token by vez__cancel_bind
+ *  came    a bit for each signal that came and has not fired a token yet. Set by the handler, taken inside kin
+ *          (cancel.c)
  *  turn    a short lock: one thread at a time changes a signal's handler. It is held during that system call
  * Invariants
  *  G1 a token whose signals_ is not 0 is bound as often.
  *  G2 a token is bound before the handler is installed, and unbound after it was taken away: a signal that the handler
  *     sees has a token.
- *  G3 a bit is taken, and its token marked, in one stay inside kin: whoever finds the bit gone finds the token fired. So a
- *     signal that came before on_signal gave the signal to another token, or to none, has fired the one that it had.
+ *  G3 a bit is taken, and its token marked, in one stay inside kin: whoever finds the bit gone finds the token fired.
+ *     So a signal that came before on_signal gave the signal to another token, or to none, has fired the one that it
+ *     had.
  *  G4 the handler is others' to change, too: it is installed by every call that binds, and taken away only where it is
  *     still the one that handles the signal.
  * Ordering: came (release, in note) pairs with the exchange in take_token (acquire): what came before the signal comes

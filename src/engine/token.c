@@ -8,8 +8,8 @@
  *  lock_      the short lock of enlisted_
  *  enlisted_  the other requests that wait with this token, a ring, oldest first
  * Invariants
- *  T1 a request is on the stack or the list from vez__token_enlist until it is taken off: by the fire that is to end it,
- *     under the lock, which then clears the request's cancel_; or by its own thread after it was settled.
+ *  T1 a request is on the stack or the list from vez__token_enlist until it is taken off: by the fire that is to end
+ *     it, under the lock, which then clears the request's cancel_; or by its own thread after it was settled.
  *  T2 so a request seen under the lock is alive; and one that a fire took off is alive until that fire completes it.
  *  T3 the lock is innermost: nothing is entered, woken or called inside it, and whoever is inside it holds (hold.h).
  *     Enlisting takes no lock at all, so that it may happen inside a core.
@@ -57,7 +57,8 @@ static void sort_in(vez_cancel_t *c, vez_request_t *latest)
 	vez__ring_append_all(&c->enlisted_, &links);
 }
 
-/* Inside the lock: puts the arrivals in the list, and leaves mark in their place. Whether the token was fired before. */
+/* Inside the lock: puts the arrivals in the list, and leaves mark in their place. Whether the token was fired
+ * before. */
 static bool take_arrivals(vez_cancel_t *c, uintptr_t mark)
 {
 	uintptr_t top = vez__exchange(&c->arrivals_, mark, acq_rel);

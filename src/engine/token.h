@@ -12,8 +12,8 @@ bool vez__token_enlist(vez_request_t *r);
 /* Takes r off its token's list, if it has a token that did not take it off itself. Holding. */
 void vez__token_delist(vez_request_t *r);
 
-/* Marks the token fired, and appends to claimed, a ring of their enlisted_ links, the requests that are for this fire to
- * end. False: it was fired before. Holding. */
+/* Marks the token fired, and appends to claimed, a ring of their enlisted_ links, the requests that are for this fire
+ * to end. False: it was fired before. Holding. */
 bool vez__token_mark(vez_cancel_t *c, void *claimed);
 
 /* The request with this link. */

@@ -3,23 +3,25 @@
  * How one member of a wait-for-any wins.
  *
  * State
- *  select   won_   0; the address of the member that has won, or of vez__nobody, when the wait was given up; or the mark of
- *                  a meeting in which it may win: odd, the meeting's place and its number. Changed by exchange, by
- *                  whoever is inside the core of a member's object. Final, but for marks
+ *  select   won_   0; the address of the member that has won, or of vez__nobody, when the wait was given up; or the
+ *                  mark of a meeting in which it may win: odd, the meeting's place and its number. Changed by exchange,
+ *                  by whoever is inside the core of a member's object. Final, but for marks
  *  meeting  state  bits 0-1 UNDECIDED, MET or BROKEN_OFF; the rest its number, which grows whenever the place is used
- *           selects, members  the two sides. By the thread that has taken the place, before it makes the meeting UNDECIDED
+ *           selects, members  the two sides. By the thread that has taken the place, before it makes the meeting
+ *                             UNDECIDED
  * Invariants
  *  Y1 a member is granted, or fails, only after it has won; whoever is inside its object asks when nothing but that can
  *     keep it from being granted. So one member is granted at most.
- *  Y2 a mark is put into a select only while its meeting is UNDECIDED or just broken off, and taken out by the thread that
- *     put it there before its place is used again. So a mark that is exchanged for a winner, or for 0, is that of
+ *  Y2 a mark is put into a select only while its meeting is UNDECIDED or just broken off, and taken out by the thread
+ *     that put it there before its place is used again. So a mark that is exchanged for a winner, or for 0, is that of
  *     the meeting whose place was read.
- * Two that meet (a queue without capacity): both must win or neither. The arriving thread marks both selects, then makes
- *  the meeting MET: that decides. Whoever finds a mark waits for nobody: it breaks the meeting off, or sees that it has
- *  MET, and carries that out for the select at hand. A meeting that was broken off is tried again.
- * Ordering: won_ (acq_rel) decides; what a meeting is about is stored before its state (release) and read after (acquire).
- * Progress: winning is one exchange where nobody meets; obstruction-free where two do: neither waits for a thread that is
- *  stopped, and two meetings that keep breaking each other off would have to be interrupted each time.
+ * Two that meet (a queue without capacity): both must win or neither. The arriving thread marks both selects, then
+ *  makes the meeting MET: that decides. Whoever finds a mark waits for nobody: it breaks the meeting off, or sees that
+ *  it has MET, and carries that out for the select at hand. A meeting that was broken off is tried again.
+ * Ordering: won_ (acq_rel) decides; what a meeting is about is stored before its state (release) and read after
+ * (acquire).
+ * Progress: winning is one exchange where nobody meets; obstruction-free where two do: neither waits for a thread that
+ *  is stopped, and two meetings that keep breaking each other off would have to be interrupted each time.
  * Lifetime: places are static, so that one may be read after its meeting is over.
  * Sources: the claimed state of two that meet: J. Reppy, C. Russo, Y. Xiao, "Parallel Concurrent ML" (2009); the status
  *  word of an operation on several words: T. Harris, K. Fraser, I. Pratt, "A Practical Multi-word Compare-and-Swap

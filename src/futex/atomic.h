@@ -6,8 +6,8 @@
  * these macros, so that the schedule explorer can stand in for them and own each step. The fields are plain
  * uint32_t, uint64_t, uintptr_t or pointers: public headers are C++ too, where _Atomic does not exist.
  *
- * ThreadSanitizer does not model fences: there is no fence here, the order is always on the operation. A race checker that
- * does not see what an access orders is told by that access (checker.h).
+ * ThreadSanitizer does not model fences: there is no fence here, the order is always on the operation. A race checker
+ * that does not see what an access orders is told by that access (checker.h).
  */
 #ifndef VEZ__ATOMIC_H
 #define VEZ__ATOMIC_H

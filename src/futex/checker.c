@@ -7,15 +7,15 @@
  *              set; INSPECTED comes and goes
  * Invariants
  *  V1 a release is told before the access that makes it visible, an acquire after the access that has seen it: an order
- *     that holds is known to the checker before anybody can rely on it. A failed exchange tells a release in vain, which
- *     can only hide a race.
+ *     that holds is known to the checker before anybody can rely on it. A failed exchange tells a release in vain,
+ *     which can only hide a race.
  *  V2 what a lock is known by is not the address that tells of orders: ThreadSanitizer forgets at an unlock what others
  *     have released there.
  *  V3 nothing is left open between two calls: ThreadSanitizer ignores what a thread does between a pair of pre and
  *     post, and functions of the program may run inside an unlock.
  * Sources: the interface of ThreadSanitizer (sanitizer/tsan_interface.h), declared here as it may not be installed; the
- *  client requests of valgrind (valgrind/helgrind.h, valgrind/drd.h): instructions without effect outside it. Where these
- *  headers are not there when the library is built, it tells valgrind nothing.
+ *  client requests of valgrind (valgrind/helgrind.h, valgrind/drd.h): instructions without effect outside it. Where
+ *  these headers are not there when the library is built, it tells valgrind nothing.
  */
 #include "checker.h"
 

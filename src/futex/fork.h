@@ -8,9 +8,9 @@
 
 #include <pthread.h>
 
-/* These are called around every fork (pthread_atfork); each may be NULL. Forks are watched before any constructor of the
- * program runs: in a program that libvez.a is linked into, one with the first priority that is a program's (101) may use
- * vez, and fork. */
+/* These are called around every fork (pthread_atfork); each may be NULL. Forks are watched before any constructor of
+ * the program runs: in a program that libvez.a is linked into, one with the first priority that is a program's (101)
+ * may use vez, and fork. */
 #define VEZ__AT_FORK(before, in_parent, in_child) \
 	static void watch_forks(void) \
 	{ \

@@ -4,8 +4,8 @@
  *
  * EINTR, EAGAIN, spurious returns and stray wakes all mean "look again": every caller loops on its own condition. A
  * deadline is judged by the clock, not by the kernel's word for it, so that ETIMEDOUT is never early.
- * A sandbox may refuse a call (EPERM, ENOSYS, whatever it likes to say). A thread that may not sleep on a word naps, and
- * looks again: nothing is lost, as it needs no wake. A wake that is refused is lost to a thread that sleeps: where
+ * A sandbox may refuse a call (EPERM, ENOSYS, whatever it likes to say). A thread that may not sleep on a word naps,
+ * and looks again: nothing is lost, as it needs no wake. A wake that is refused is lost to a thread that sleeps: where
  * sleeping on a word is not refused as well, the program ends and says why, as it would stand still for ever.
  */
 #include "futex.h"

@@ -3,8 +3,9 @@
  * The short lock in two bits of a 64-bit state word.
  *
  *	bit 0      LOCKED     a thread is inside. Set by that thread, and cleared by it in one step with the state.
- *	bit 1      CONTENDED  threads may sleep until it is free. Set by one that is about to sleep; cleared by the leaver,
- *	                      which then wakes one of them. May be set though nobody sleeps, never the other way round.
+ *	bit 1      CONTENDED  threads may sleep until it is free. Set by one that is about to sleep; cleared by the
+ *	                      leaver, which then wakes one of them. May be set though nobody sleeps, never the other
+ *	                      way round.
  *	bits 2-63             the owner's state. Bits 0-31 are the futex: a change there only makes a sleeper look
  *	again.
  */

@@ -4,8 +4,8 @@
  *
  * State: shared.h; links: the free ones.
  * Invariants
- *  F1 a word is used by one object at a time, or by requests that this object has let go and that are not published yet.
- *     Members are added inside that object, and only before the first of them is let go.
+ *  F1 a word is used by one object at a time, or by requests that this object has let go and that are not published
+ *     yet. Members are added inside that object, and only before the first of them is let go.
  *  F2 so members falls to 0 once, and whoever makes it 0 gives the word back; nobody is asleep on it then.
  *  F3 turn never goes back: a thread that was going to sleep on an old one does not sleep.
  * Ordering: leaving (acq_rel) orders the publication of every member before the word is given back.

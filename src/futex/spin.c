@@ -5,9 +5,9 @@
  * State: per thread and per thing waited for, an average of the pauses that successful spins took; nothing is shared.
  * Policy: spin at most twice that average. A spin in vain takes a quarter off it, so that a thread that is never met
  * soon stops. Now and then a wait spins to the limit to find out whether times have changed: every 32nd, and half as
- * often after each such spin in vain, down to every 256th. A thread that publishes a word which was still looked at raises
- * its own average: the two meet, and the other one will soon do the same for it. With one processor the one that would
- * end the spin cannot run: never spin. The processors allowed are asked for anew every 256 waits (one system call
+ * often after each such spin in vain, down to every 256th. A thread that publishes a word which was still looked at
+ * raises its own average: the two meet, and the other one will soon do the same for it. With one processor the one that
+ * would end the spin cannot run: never spin. The processors allowed are asked for anew every 256 waits (one system call
  * against 256 waits).
  * Figures: perf/spin, 2 virtual CPUs, Linux 6.18, 2026-11-28; ns per operation of a ping-pong, of a semaphore handed
  * over between two threads (50 ns inside, 50 ns outside), and of the ping-pong on one CPU that is made to spin:

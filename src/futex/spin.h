@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) bool vez__spin(enum vez__spin what,
 	return came;
 }
 
-/* For what is held for a short time but taken often: looks more and more rarely. Two threads that look all the time at a
- * mutex that is held for 10 ns cost ten times what one costs that goes on alone meanwhile (perf/mutex, 2 threads, 2
+/* For what is held for a short time but taken often: looks more and more rarely. Two threads that look all the time at
+ * a mutex that is held for 10 ns cost ten times what one costs that goes on alone meanwhile (perf/mutex, 2 threads, 2
  * virtual CPUs, 2026-11-28: 240 ns an operation against 23). */
 #define VEZ__SPIN_RARELY 64, 2
 

@@ -8,8 +8,8 @@
 
 #include "atomic.h"
 
-/* Pushes the chain from first to the element whose link is last. Releases what its pusher wrote, and acquires what whoever
- * emptied the stack released. */
+/* Pushes the chain from first to the element whose link is last. Releases what its pusher wrote, and acquires what
+ * whoever emptied the stack released. */
 static inline void vez__stack_push(void *top, void *first, void *last)
 {
 	void **stack = (void **)top, **link = (void **)last;

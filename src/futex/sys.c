@@ -67,8 +67,8 @@ static bool holds_back(void)
 #endif
 }
 
-/* A wait with a limit ends with EINTR when a signal comes, one without is begun anew by the kernel. What came just before
- * the wait is noticed at its end. */
+/* A wait with a limit ends with EINTR when a signal comes, one without is begun anew by the kernel. What came just
+ * before the wait is noticed at its end. */
 static vez_deadline_t bounded(vez_deadline_t deadline)
 {
 	int64_t limit = vez__sys_now() + SIGNALS_LATE_NS;
@@ -221,8 +221,8 @@ void vez__sys_die(const char *line)
 	abort();
 }
 
-/* Weak: in a program that is linked statically as a whole nothing is unloaded, and these are not there. Nor may dlopen be
- * named in one, without a warning from the linker. */
+/* Weak: in a program that is linked statically as a whole nothing is unloaded, and these are not there. Nor may dlopen
+ * be named in one, without a warning from the linker. */
 extern __typeof__(dladdr1) dladdr1 __attribute__((weak));
 extern __typeof__(dlsym) dlsym __attribute__((weak));
 

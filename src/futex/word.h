@@ -2,19 +2,20 @@
 /*
  * The request word: what one waiting thread sleeps on.
  *
- *	bit 0  SETTLED   the result is decided. Set inside the core, by the thread that settles the request, or by its own
- *	                 thread when that has entered and settled it itself.
- *	bit 1  ENTERING  the request's own thread is about to enter the core: its deadline has passed, or it was asked to
- *	                 retry. Set by that thread, or by the one inside that asks it; only while the word is free. Cleared
- *	                 by that thread, inside.
+ *	bit 0  SETTLED   the result is decided. Set inside the core, by the thread that settles the request, or by its
+ *	                 own thread when that has entered and settled it itself.
+ *	bit 1  ENTERING  the request's own thread is about to enter the core: its deadline has passed, or it was asked
+ *	                 to retry. Set by that thread, or by the one inside that asks it; only while the word is free.
+ *	                 Cleared by that thread, inside.
  *	bit 2  FIRED     a token fired. Set by the thread that fires. If it found none of SETTLED, FIRED, DONE and
- *	                 UNCANCELLABLE, the firing thread will enter the core and end the request; otherwise it means nothing.
+ *	                 UNCANCELLABLE, the firing thread will enter the core and end the request; otherwise it means
+ *	                 nothing.
  *	bit 3  DONE      published: the result may be read, and the word's memory belongs to the request's thread again.
  *	                 Set last, outside the core; the other bits mean nothing then.
- *	bit 4  UNCANCELLABLE  its limits apply no more: it was notified on a condition and now waits for the mutex only, or
- *	                 its barrier's round is decided, or a user's monitor keeps it, or it is being taken. Set inside the
- *	                 core by the thread that decided that, at a moment when neither ENTERING nor FIRED was set, or by the
- *	                 thread that entered because of one of them; FIRED means nothing from then on.
+ *	bit 4  UNCANCELLABLE  its limits apply no more: it was notified on a condition and now waits for the mutex only,
+ *	                 or its barrier's round is decided, or a user's monitor keeps it, or it is being taken. Set
+ *	                 inside the core by the thread that decided that, at a moment when neither ENTERING nor FIRED was set,
+ *	                 or by the thread that entered because of one of them; FIRED means nothing from then on.
  *	bit 5  PARKED    its thread sleeps, or is about to. Set by that thread; whoever ends its wait must wake it. The
  *	                 highest bit of a thread's word, so that FUTEX_WAKE_OP can ask for it by comparison.
  *	bit 6  ASYNC     no thread waits: the request is asynchronous, and has been filed. Set before it is queued.
@@ -61,7 +62,8 @@ bool vez__word_announce_retry(uint32_t *word);
  * UNCANCELLABLE, somebody else is entering because of it, or it is not queued. */
 bool vez__word_announce_end(uint32_t *word);
 
-/* Inside the core, by the thread that announced: has entered. The request stays, or is left to the thread that fired. */
+/* Inside the core, by the thread that announced: has entered. The request stays, or is left to the thread that
+ * fired. */
 void vez__word_entered(uint32_t *word);
 
 /* Inside the core: asks the thread to enter and retry. *wake tells whether it sleeps: its word's address is to be woken

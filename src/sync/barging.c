@@ -2,8 +2,8 @@
 /*
  * Barging, with a bound.
  *
- * Invariant: the first keeps the time itself: it is asked before it is passed over for the first time, retries 1 ms after
- *  its first vain retry, and from then on HANDOFF.
+ * Invariant: the first keeps the time itself: it is asked before it is passed over for the first time, retries 1 ms
+ *  after its first vain retry, and from then on HANDOFF.
  * Sources: the fair hand-off after 1 ms of WebKit's WTF::Lock and of nsync's long wait.
  */
 #include "barging.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barging, with a bound: running threads take what is free although others wait; the first of those is asked to retry, and
- * when it has done so in vain for about 1 ms, what is free is handed to it.
+ * Barging, with a bound: running threads take what is free although others wait; the first of those is asked to retry,
+ * and when it has done so in vain for about 1 ms, what is free is handed to it.
  *
  * In the word of an object that allows it:
  *

@@ -12,30 +12,33 @@
  *  owner_     the number of the thread whose own code, or whose body, is inside. Written by that thread
  *  ran_       how many bodies were run since somebody entered or came to run some, or a batch found nobody to leave the
  *             rest to; inside
- *  asked_     the ticket (engine/rest.c) by which the library's thread is to enter and run the rest; 0: it is not. Inside
- *  of a caller that sleeps, in its request's state_: SPENT, it has run a batch, and is asked to run none; TIRELESS, it is
- *             the library's thread, and is asked again, as nobody else may be there who could; ATTEMPT, it ends when it is
- *             looked at, whatever its guard says
+ *  asked_     the ticket (engine/rest.c) by which the library's thread is to enter and run the rest; 0: it is not.
+ *             Inside
+ *  of a caller that sleeps, in its request's state_: SPENT, it has run a batch, and is asked to run none; TIRELESS, it
+ *             is the library's thread, and is asked again, as nobody else may be there who could; ATTEMPT, it ends when
+ *             it is looked at, whatever its guard says
  * Invariants
  *  D1 a call is among the arrivals or in calls_ until it has run or given up. A push leaves somebody inside: the
- *     thread that was, or the pusher. The leaver expects a word without arrivals. So while nobody is inside, there are none.
+ *     thread that was, or the pusher. The leaver expects a word without arrivals. So while nobody is inside, there are
+ *     none.
  *  D2 while nobody is inside, no call in calls_ has a guard that is true, but where one of the callers was asked to
  *     enter and run the rest (hand_over), or the library's thread was (asked_). The leaver made it so.
  *  D3 a call's limits apply from the moment when it is gathered. So, and by D1, whoever enters because of one finds it
  *     in calls_.
  *  D4 a body runs once: for a request that is in calls_, and is settled in the same stay.
- *  D5 while asked_, the core expects the library's thread (core.c C3), unless whoever destroys the monitor takes that back.
+ *  D5 while asked_, the core expects the library's thread (core.c C3), unless whoever destroys the monitor takes that
+ *     back.
  * Ordering
  *  push (release) pairs with vez__calls_gather (acquire): the call and what came before it. Bodies are inside the
  *  monitor: its lock orders them. Publication (word.c): what the body did, for the caller.
  * Progress and fairness
- *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay. The rest is run by
- *  one of the callers that could go on and is asleep or spins, if there is one that has run no batch yet: it is asked to
- *  enter; else by the library's thread, which does so between other things. This is looked for once in a batch. Where there
- *  is no such thread, the next batch begins. FIFO among those whose guards are true. Evaluating is linear in the calls whose
- *  guards are false.
- * Lifetime: as in engine/core.c. The push is one exchange, and the pusher's last touch of the monitor unless it entered by
- * it: from then on its call may have run, and the monitor be gone. Source of the stack: futex/stack.h.
+ *  Arriving is lock-free and waits for nobody. A thread runs at most vez__call_batch bodies in a stay. The rest is run
+ *  by one of the callers that could go on and is asleep or spins, if there is one that has run no batch yet: it is
+ *  asked to enter; else by the library's thread, which does so between other things. This is looked for once in a
+ *  batch. Where there is no such thread, the next batch begins. FIFO among those whose guards are true. Evaluating is
+ *  linear in the calls whose guards are false.
+ * Lifetime: as in engine/core.c. The push is one exchange, and the pusher's last touch of the monitor unless it entered
+ * by it: from then on its call may have run, and the monitor be gone. Source of the stack: futex/stack.h.
  * Sources: include/vez/call.h.
  */
 #include "call.h"
@@ -209,8 +212,8 @@ static void run_and_settle(struct vez__stay *in, vez_request_t *r)
 	vez__settle(in, r, 0);
 }
 
-/* Whether a batch was run, and another thread runs the rest. Where none can, the next batch begins: so this is looked for
- * once in a batch. */
+/* Whether a batch was run, and another thread runs the rest. Where none can, the next batch begins: so this is looked
+ * for once in a batch. */
 static bool rest_is_left(struct vez__stay *in)
 {
 	vez_monitor_t *m = vez__monitor_of(in);

@@ -7,26 +7,28 @@
  *                 bits 4-31   places      how many of the queue are places of waits with guards; inside
  *                 bits 32-63  tickets     how many of those who wait with guards, and are asked, may still be let in.
  *                                         Inside the mutex; means nothing while none is asked
- *  queue_         those who were not notified yet, by key. Of one who waits with a guard it is a place (struct vez__when),
- *                 which it leaves by itself, when its wait is over. Inside
+ *  queue_         those who were not notified yet, by key. Of one who waits with a guard it is a place (struct
+ *                 vez__when), which it leaves by itself, when its wait is over. Inside
  *  mutex_           the mutex of those who wait; means nothing while nobody does. Inside
- *  a request's value is the number of its thread; its with_.ptr_ links those that move together, after they left the queue.
+ *  a request's value is the number of its thread; its with_.ptr_ links those that move together, after they left the
+ *  queue.
  * Invariants
  *  K1 a waiter is queued before it lets the mutex go: a signal under the mutex misses nobody.
  *  K2 a request leaves the queue once: notified (moved to the mutex's queue with its limits off, or settled with 0 if
  *     its thread, or one that fired its token, is entering because of it already), or given up.
  *  K3 between the two cores a request belongs to the notifier alone. Its thread is inside its call, and so holds the
  *     mutex object in being.
- *  K4 one who waits with a guard has its request in the mutex: asleep, then, when notified, among those whose guards are
- *     asked, until there is no ticket left or its guard is false. So its limits apply all the time, and it is settled
- *     inside the mutex only. Its place keeps the condition in being, and the count of tickets with it.
+ *  K4 one who waits with a guard has its request in the mutex: asleep, then, when notified, among those whose guards
+ *     are asked, until there is no ticket left or its guard is false. So its limits apply all the time, and it is
+ *     settled inside the mutex only. Its place keeps the condition in being, and the count of tickets with it.
  *  K5 who comes while others have places has one, too. So those without places came before all others (of their key).
  *  K6 the mutex is entered from inside the condition, never the other way round.
  * Ordering
  *  signal -> wait: the cores in turn; word.c's publication by the thread that grants the mutex.
  * Progress and fairness
  *  Notified in key order, then arrival; the mutex is granted in the order of notification, behind those queued before.
- *  A thread that was entering because of a notified request wakes it, and its thread then locks the mutex as a newcomer.
+ *  A thread that was entering because of a notified request wakes it, and its thread then locks the mutex as a
+ *  newcomer.
  * Lifetime
  *  The notifier's last touch of the condition is leaving its core. A notified thread does not touch the condition.
  * Sources: cond.h in include/vez.

@@ -14,7 +14,8 @@
  *          entered_      link in the objects whose cores whoever is inside has entered
  *          awaited_      whether it is in its domain's list of those where calls may wait, by next_awaited_; inside
  *          unserved_     rules were taken off, and calls that may run now were not looked for yet; inside
- *          gated_        link in the objects whose gates the relating thread has taken; NULL: it is none. While relating
+ *          gated_        link in the objects whose gates the relating thread has taken; NULL: it is none. While
+ *                        relating
  *  synchronizer  lock_   if it is a domain: whoever is inside
  *          members_      if it is a domain: its objects; relations_: the synchronizers that relate them. With the gates
  *                        of all of them
@@ -33,8 +34,8 @@
  *  R2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
  *     it, and its destruction moves them first, with all gates.
  *  R3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but one that
- *     somebody is entering to end; or of objects that are unserved_; or a follower of a serial object's first that has just given up, and whose
- *     thread is about to see to it.
+ *     somebody is entering to end; or of objects that are unserved_; or a follower of a serial object's first that has
+ *     just given up, and whose thread is about to see to it.
  *  R4 a call joins its object's queue from inside. It leaves by being taken (settled, from inside: its limits apply no
  *     more), and then its body runs before it returns; or by itself, if somebody is entering because of a limit.
  * Ordering
@@ -192,7 +193,8 @@ static bool is_serial(const vez_object_t *o)
 	return o->flags_ & VEZ_SERIAL;
 }
 
-/* Inside p's core: the first call on p that can run. One that is leaving is passed by; of a serial object, waited for. */
+/* Inside p's core: the first call on p that can run. One that is leaving is passed by; of a serial object, waited
+ * for. */
 static vez_request_t *first_ready(const vez_object_t *p)
 {
 	vez_request_t *r = p->queue_;

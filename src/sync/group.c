@@ -5,13 +5,14 @@
  * State
  *  core_.word_
  *	bits 0-1    the lock             futex/lock.h
- *	bit 2       WAITING              somebody is queued. Inside; also the exchange that lets the last one in clears it
+ *	bit 2       WAITING              somebody is queued. Inside; the exchange that lets the last one in clears it
  *	bits 3-34   group                the running group, if count > 0; else what it was last. Anybody that
  *	                                 enters first
  *	bits 35-63  count                how many members have entered, or were let in. Anybody
  *  queue_         FIFO; a request's value is its group
  * Invariants
- *  G1 all members that have entered are of the running group. The group changes only in an exchange that finds count = 0.
+ *  G1 all members that have entered are of the running group. The group changes only in an exchange that finds count =
+ *     0.
  *  G2 whenever nobody is inside: WAITING exactly if somebody is queued; and then count > 0, and the
  *     first in the queue is of another group than the running one (or count is at its most). The leaver
  *     made it so, by the word that its leaving exchange expects; and the last member to leave, where somebody waits,
@@ -102,8 +103,8 @@ static void settle_members(struct vez__stay *in, uint64_t n)
 	}
 }
 
-/* Lets in all members of the first one's group, where no member has entered; else the first alone, which is of the running
- * group: those who came later may have one of another group before them. */
+/* Lets in all members of the first one's group, where no member has entered; else the first alone, which is of the
+ * running group: those who came later may have one of another group before them. */
 static bool serve(struct vez__stay *in, uint64_t seen)
 {
 	vez_request_t *first = group_of(in)->queue_;
@@ -164,8 +165,8 @@ static bool fast(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules group_rules = {
-	.type = VEZ__GROUP, .queue = offsetof(vez_group_t, queue_), .waiting = WAITING, .fast = fast, .attempt = attempt,
-	.take = take, .serve = serve,
+	.type = VEZ__GROUP, .queue = offsetof(vez_group_t, queue_), .waiting = WAITING, .fast = fast,
+	.attempt = attempt, .take = take, .serve = serve,
 };
 
 static VEZ__COLD int enter_slow(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)

@@ -5,12 +5,12 @@
  * State
  *  core_.word_
  *	bits 0-1    the lock   futex/lock.h
- *	bit 2       AWAITED    requests may be queued. Set inside by one that joins, cleared inside when the last one gives
- *	                       up; means nothing once the latch is open
+ *	bit 2       AWAITED    requests may be queued. Set inside by one that joins, cleared inside when the last one
+ *	                       gives up; means nothing once the latch is open
  *	bits 32-63  count      only falls. Anybody
  * Invariants
- *  H1 the exchange that takes the count to 0 opens the latch, for good. If it finds AWAITED and nobody inside it enters with
- *     that same exchange; else the one inside sees the 0 in the word that its leaving exchange expects.
+ *  H1 the exchange that takes the count to 0 opens the latch, for good. If it finds AWAITED and nobody inside it enters
+ *     with that same exchange; else the one inside sees the 0 in the word that its leaving exchange expects.
  *  H2 while nobody is inside, an open latch has nobody queued: the leaver made it so.
  *  H3 a wait that finds it open waits until nobody is inside, so that the thread that opened it has left. One whose
  *     deadline has passed does not; vez_latch_destroy waits for that one.
@@ -19,8 +19,8 @@
  *  It pairs with is_open and vez_latch_count (acquire): what came before every count_down. For those who are queued:
  *  the opening exchange, or the leaving one of the thread inside (acq_rel), then the publication (word.c).
  * Progress and fairness
- *  count_down is lock-free and waits for nobody. All waiters are released by one leaver, and sleep on a shared word, woken
- *  by one system call.
+ *  count_down is lock-free and waits for nobody. All waiters are released by one leaver, and sleep on a shared word,
+ *  woken by one system call.
  * Lifetime: see H3 and engine/core.c. The last touch of a count_down is its exchange, or the leaving one.
  * Sources: D. Lea, java.util.concurrent (2004).
  */

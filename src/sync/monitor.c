@@ -29,8 +29,8 @@ static void gave_up(struct vez__stay *in, vez_request_t *r)
 }
 
 static const struct vez__rules room_rules = {
-	.type = VEZ__MONITOR, .queue = VEZ__IN_ROOM, .pending = offsetof(vez_monitor_t, pending_), .serve = vez__calls_serve,
-	.entered = vez__calls_entered, .gave_up = gave_up, .gathers = true,
+	.type = VEZ__MONITOR, .queue = VEZ__IN_ROOM, .pending = offsetof(vez_monitor_t, pending_),
+	.serve = vez__calls_serve, .entered = vez__calls_entered, .gave_up = gave_up, .gathers = true,
 };
 
 void vez_monitor_init(vez_monitor_t *m, void (*rule)(vez_monitor_t *m, vez_room_t *room, vez_request_t *r))
@@ -39,8 +39,8 @@ void vez_monitor_init(vez_monitor_t *m, void (*rule)(vez_monitor_t *m, vez_room_
 	m->gave_up_ = rule;
 }
 
-/* Where no user's code is inside, who is leaves soon: the library's thread, for one, may come when all that it was asked to
- * run has been run. */
+/* Where no user's code is inside, who is leaves soon: the library's thread, for one, may come when all that it was
+ * asked to run has been run. */
 int vez_monitor_destroy(vez_monitor_t *m)
 {
 	struct vez__stay in;
@@ -107,8 +107,8 @@ static int insert_async(vez_monitor_t *m, vez_request_t *r)
 	return vez__is_member(r) ? vez__member_filed(&in, r) : EINPROGRESS;
 }
 
-/* r was queued, with a deadline, and there is no thread that keeps it: makes that outside. Meanwhile the call that files r
- * counts as still inside, so that it can end r at once if none can be made. EINPROGRESS, or what r came to. */
+/* r was queued, with a deadline, and there is no thread that keeps it: makes that outside. Meanwhile the call that
+ * files r counts as still inside, so that it can end r at once if none can be made. EINPROGRESS, or what r came to. */
 static int leave_to_start_clock(vez_monitor_t *m, vez_request_t *r)
 {
 	struct vez__stay in;

@@ -11,7 +11,7 @@
  *	bit 33    QUEUED      requests are queued. Inside
  *	bit 34    GUARDED     some of them have guards. Inside
  *	bits 36-38  FAIR, RECURSIVE, ERRORCHECK   constant
- *	bit 39    NOTED       inspection or a race checker knows the owner. Set by that, after it took it; cleared with HELD
+ *	bit 39    NOTED       inspection or a checker knows the owner. Set by that, after it took it; cleared with HELD
  *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by the thread that
  *           grants it; read anywhere
  *  holds_   how often it holds; by the owner, or for it by the thread that grants it
@@ -20,26 +20,27 @@
  * Invariants
  *  X1 HELD is only set by an exchange that saw it clear: one owner. It passes from one owner to the next without being
  *     cleared where a guard is true, or where HANDOFF finds guards before the first.
- *  X2 while nobody is inside and the mutex is free, nobody plain is queued, or the first of those is entering (ASKED, or
- *     its own deadline). Unlock makes it so: it enters, or finds ASKED, or finds a thread inside that will leave only
- *     past serve.
+ *  X2 while nobody is inside and the mutex is free, nobody plain is queued, or the first of those is entering (ASKED,
+ *     or its own deadline). Unlock makes it so: it enters, or finds ASKED, or finds a thread inside that will leave
+ *     only past serve.
  *  X3 while HANDOFF, HELD is only set inside, for the first that is plain, or to ask for guards.
  *  X4 while nobody is inside and the mutex is free, the guards before the first plain request are false, all of them if
- *     there is none. Unlock makes it so: while GUARDED it clears HELD only inside, after it has asked. A guard is queued
- *     while the mutex is owned; one that comes while it is free takes it, and asks. Those behind the first plain request
- *     are asked by the one who has the mutex next, or by the thread that ends that request (gave_up).
+ *     there is none. Unlock makes it so: while GUARDED it clears HELD only inside, after it has asked. A guard is
+ *     queued while the mutex is owned; one that comes while it is free takes it, and asks. Those behind the first plain
+ *     request are asked by the one who has the mutex next, or by the thread that ends that request (gave_up).
  * Ordering
  *  unlock (release) pairs with the exchange in lock (acquire), or with the one inside (acq_rel) that grants or retries,
  *  and then with word.c's publication. owner_ is relaxed: only the owner itself finds its own number there. A guard is
- *  called by the owner, or by a thread inside that has taken the free mutex (acq_rel) to ask: after every unlock before.
+ *  called by the owner, or by a thread inside that has taken the free mutex (acq_rel) to ask: after every unlock
+ *  before.
  * Progress and fairness
  *  unlock is lock-free; while GUARDED, it waits for the thread inside. A newcomer passes over the first for about 1 ms
- *  at most; then turns are taken in order. A guard that is false holds nobody back; one that is true is handed the mutex.
- *  Asking is linear in the guards that are false; of those with the same function and argument one is called, as far as
- *  a memory of the last few reaches.
+ *  at most; then turns are taken in order. A guard that is false holds nobody back; one that is true is handed the
+ *  mutex. Asking is linear in the guards that are false; of those with the same function and argument one is called, as
+ *  far as a memory of the last few reaches.
  * Lifetime
- *  unlock's last touch is its exchange, or the leaving one. It enters only when one is queued, whose call keeps the mutex
- *  alive until it was granted, which happens inside.
+ *  unlock's last touch is its exchange, or the leaving one. It enters only when one is queued, whose call keeps the
+ *  mutex alive until it was granted, which happens inside.
  * Sources: mutex.h in include/vez.
  */
 #include "mutex.h"
@@ -355,8 +356,9 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 /* Of those who wait for the mutex; and of those who wait on a condition to be notified, and then for the mutex. */
 #define RULES(what) \
 	{ \
-		.type = (what), .queue = offsetof(vez_mutex_t, queue_), .attempt = attempt, .take = take, .mark = mark, \
-		.serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry, .gave_up = gave_up, \
+		.type = (what), .queue = offsetof(vez_mutex_t, queue_), .attempt = attempt, .take = take, \
+		.mark = mark, .serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry, \
+		.gave_up = gave_up, \
 	}
 
 static const struct vez__rules mutex_rules = RULES(VEZ__MUTEX), when_rules = RULES(VEZ__COND);
@@ -439,7 +441,8 @@ static inline bool lock_fast(vez_mutex_t *m)
 	uint64_t guess = 0;
 	if (VEZ__LIKELY(vez__cas_fast(&m->core_.word_, &guess, HELD, acquire)))
 		return true;
-	return !(guess & (HELD | VEZ__HANDOFF | TRACKED)) && vez__cas_fast(&m->core_.word_, &guess, guess | HELD, acquire);
+	return !(guess & (HELD | VEZ__HANDOFF | TRACKED)) &&
+	       vez__cas_fast(&m->core_.word_, &guess, guess | HELD, acquire);
 }
 
 int vez_mutex_lock(vez_mutex_t *m)
@@ -590,7 +593,8 @@ bool vez__mutex_was_queued(const vez_request_t *r)
 
 /* ---- waiting for guards ---- */
 
-/* Inside: a guard is queued from here on. Whether the mutex was free, and is this thread's now; if not, its owner asks. */
+/* Inside: a guard is queued from here on. Whether the mutex was free, and is this thread's now; if not, its owner
+ * asks. */
 static bool mark_guarded(struct vez__stay *in)
 {
 	uint64_t seen;
@@ -620,7 +624,8 @@ static int file_guarded(vez_mutex_t *m, struct wait *w, bool owned)
 }
 
 /* Waits; 0: the mutex is the caller's, once, and the guard true. Else it is not. */
-static int wait_guarded(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline, vez_cancel_t *cancel)
+static int wait_guarded(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline,
+			vez_cancel_t *cancel)
 {
 	struct wait w;
 	w.guard = guard;

@@ -10,8 +10,9 @@
 struct vez__guard {
 	bool (*fn)(void *arg); /* NULL: always true, if it has tickets */
 	void *arg;
-	/* Of one who waits on a condition: where the notifications that nobody has had yet are counted, in the upper half;
-	 * whether it is asked for none of them now; whether it has had one and gives up all the same. Inside the mutex. */
+	/* Of one who waits on a condition: where the notifications that nobody has had yet are counted, in the upper
+	 * half; whether it is asked for none of them now; whether it has had one and gives up all the same. Inside the
+	 * mutex. */
 	uint64_t *tickets;
 	bool asleep;
 	bool notified;
@@ -44,8 +45,8 @@ uint32_t vez__mutex_release_all(vez_mutex_t *m);
 /* Takes it back with as many holds, whatever it takes. */
 void vez__mutex_retake(vez_mutex_t *m, uint32_t holds);
 
-/* Queues requests that were taken out of a condition's queue (linked by with_.ptr_, NULL at the end; value_: the number of
- * each request's thread; it will own the mutex once when its wait ends). */
+/* Queues requests that were taken out of a condition's queue (linked by with_.ptr_, NULL at the end; value_: the number
+ * of each request's thread; it will own the mutex once when its wait ends). */
 void vez__mutex_queue(vez_mutex_t *m, vez_request_t *first);
 
 /* Whether r, which has waited, was granted a mutex so. */

@@ -15,15 +15,15 @@
  *  O2 at most one thread has the turn. It is had by taking it inside, where nobody has it, or by a request that is
  *     settled with TURN; it ends inside (finish), where it goes to the longest waiter, to everybody (DONE), or
  *     to nobody.
- *  O3 runner_ reads as the caller's own number exactly while the caller has the turn: it alone, or the thread that gives it the
- *     turn before it knows, writes that number, and it takes it away itself.
- *  O4 a call that returns 0 without having entered has seen DONE with nobody inside: so the thread that set it has left,
- *     and the object may be unmapped.
+ *  O3 runner_ reads as the caller's own number exactly while the caller has the turn: it alone, or the thread that
+ *     gives it the turn before it knows, writes that number, and it takes it away itself.
+ *  O4 a call that returns 0 without having entered has seen DONE with nobody inside: so the thread that set it has
+ *     left, and the object may be unmapped.
  * Ordering
- *  leaving in finish (release) pairs with the load in vez_once, with entering in take_turn, and through the request's word
- *  with vez__await there (all acquire).
- * Progress and fairness: FIFO; a failure wakes one thread, the next. (They do not sleep on a shared word: a failure would
- *  wake them all. The wakes of a success come once in the life of an object.)
+ *  leaving in finish (release) pairs with the load in vez_once, with entering in take_turn, and through the request's
+ *  word with vez__await there (all acquire).
+ * Progress and fairness: FIFO; a failure wakes one thread, the next. (They do not sleep on a shared word: a failure
+ *  would wake them all. The wakes of a success come once in the life of an object.)
  * Sources: pthread_once; specific notification: C. Martins (2009).
  */
 #include "vez/once.h"

@@ -17,8 +17,8 @@
  *	bit 60      NOTED        inspection knows who is WRITING or UPGRADED. Set by that, cleared with those
  *	bit 62      WRITING      somebody holds it for writing. Anybody
  *	bit 63      UPGRADED     one of the read holds is upgraded. Anybody
- *  readers_, writers_, upgraders_  the requests behind these bits, in order of arrival; those that are RETURNING are the
- *                 first of the upgraders. Inside
+ *  readers_, writers_, upgraders_  the requests behind these bits, in order of arrival; those that are RETURNING are
+ *                 the first of the upgraders. Inside
  *  free_          the word when nobody holds it and nobody waits; constant
  *  tickets_       numbers the requests: a request's value is its ticket, which is its place among all kinds; inside
  * Invariants
@@ -34,8 +34,8 @@
  *     WRITERS waits for PASS or for the writer; holds = upgraders > 0 keeps everybody out; PASS keeps upgraders out.
  *  W5 an upgrader that gave up is counted in holds and no more in upgraders: once nobody is upgraded, nobody will be
  *     before its call has returned.
- *  W6 blocking calls take a hold only when nobody is inside, or inside: whoever lets them go has left. try_ calls need not wait
- *     for that; vez_rwlock_destroy does.
+ *  W6 blocking calls take a hold only when nobody is inside, or inside: whoever lets them go has left. try_ calls need
+ *     not wait for that; vez_rwlock_destroy does.
  * Ordering
  *  Every exchange that gives up a hold releases (vez_rwlock_rdunlock, vez_rwlock_wrunlock, give_back), every one that
  *  takes one acquires (the fast paths, attempt, take), and all changes are read-modify-write, so they form
@@ -324,8 +324,8 @@ static bool fast_write(struct vez__core *c, vez_request_t *r)
 }
 
 #define RULES(side, ...) \
-	{ .type = VEZ__RWLOCK, .queue = offsetof(vez_rwlock_t, side), .attempt = attempt, .take = take, .serve = serve, \
-	  __VA_ARGS__ }
+	{ .type = VEZ__RWLOCK, .queue = offsetof(vez_rwlock_t, side), .attempt = attempt, .take = take, \
+	  .serve = serve, __VA_ARGS__ }
 #define READERS_LENGTH offsetof(vez_rwlock_t, readers_length_)
 
 /* Readers enter together, but where a writer may stand between them. */

@@ -5,7 +5,7 @@
  * State
  *  core_.word_
  *	bits 0-1    the lock             futex/lock.h
- *	bit 2       WAITING              somebody is queued. Inside; also the exchange that lets the last one in clears it
+ *	bit 2       WAITING              somebody is queued. Inside; the exchange that lets the last one in clears it
  *	bit 3       GAP                  gap_ > 0. Inside
  *	bit 4       LEFT                 somebody has left: left_at_ counts. Set by that thread, never cleared
  *	bit 32      TAKEN                somebody has entered, or was let in. Anybody sets it; the owner clears it
@@ -194,8 +194,8 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules sched_rules = {
-	.type = VEZ__SCHED, .queue = offsetof(vez_sched_t, queue_), .waiting = WAITING, .attempt = attempt, .take = take,
-	.serve = serve, .retry = retry, .gave_up = keep_no_more,
+	.type = VEZ__SCHED, .queue = offsetof(vez_sched_t, queue_), .waiting = WAITING, .attempt = attempt,
+	.take = take, .serve = serve, .retry = retry, .gave_up = keep_no_more,
 };
 
 /* If rc says so the caller has entered now: a checker and inspection are to know. */

@@ -22,8 +22,8 @@
  *     all who wait can be served, what is left is permits - demand; if not, what is left is less than some request
  *     wants, so at most max. (Above DEMAND_MOST it needs the sum itself, and so the lock.)
  *  S2 while nobody is inside: FIFO: the first in the queue wants more than there is. BARGING: so, or ASKED. The
- *     leaver made it so, by the word that its leaving exchange expects; and a release that finds queued requests enters or
- *     finds somebody inside.
+ *     leaver made it so, by the word that its leaving exchange expects; and a release that finds queued requests enters
+ *     or finds somebody inside.
  *  S3 permits that were decided to go to queued requests go there: without BARGING others take only what is left when
  *     all who wait are served, or what is not enough for the first, if they come before it by key.
  *  S4 acquires wait until nobody is inside, so that whoever lets them go has left. try_acquire does not: it may
@@ -249,8 +249,8 @@ static bool fast(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules sem_rules = {
-	.type = VEZ__SEM, .queue = offsetof(vez_sem_t, queue_), .fast = fast, .attempt = attempt, .take = take, .mark = mark,
-	.serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry,
+	.type = VEZ__SEM, .queue = offsetof(vez_sem_t, queue_), .fast = fast, .attempt = attempt, .take = take,
+	.mark = mark, .serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry,
 };
 
 static VEZ__COLD int acquire_slow(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel)
@@ -259,7 +259,8 @@ static VEZ__COLD int acquire_slow(vez_sem_t *s, uint32_t n, int64_t key, vez_dea
 		return EINVAL;
 	if (vez__is_fired(cancel))
 		return ECANCELED;
-	return vez__wait(&s->core_, &sem_rules, &(vez_request_t){ .key_ = key, .value_ = n, .cancel_ = cancel }, deadline);
+	const vez_request_t like = { .key_ = key, .value_ = n, .cancel_ = cancel };
+	return vez__wait(&s->core_, &sem_rules, &like, deadline);
 }
 
 int vez_sem_acquire(vez_sem_t *s, uint32_t n)
@@ -293,8 +294,8 @@ int vez_sem_acquire_async(vez_sem_t *s, uint32_t n, vez_request_t *r)
 
 /* ---- release ---- */
 
-/* Inside, by an exchange of its own: more waits than the word can count: decides by the sum itself, and adds the permits
- * piece by piece. */
+/* Inside, by an exchange of its own: more waits than the word can count: decides by the sum itself, and adds the
+ * permits piece by piece. */
 static VEZ__COLD int release_inside(vez_sem_t *s, uint64_t n)
 {
 	struct vez__stay in;

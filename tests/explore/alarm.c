@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of the alarm clock (src/engine/alarm.h): no moment is overlooked, and nothing that is gone is touched; and of
- * tokens that fire at a moment, their hooks, and their children. Seen to fail with the faults mutants/alarm-*. */
+/* Scenarios of the alarm clock (src/engine/alarm.h): no moment is overlooked, and nothing that is gone is touched; and
+ * of tokens that fire at a moment, their hooks, and their children. Seen to fail with the faults mutants/alarm-*. */
 #include <errno.h>
 
 #include "scenario.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of asynchronous requests (vez/request.h): each completes exactly once, and takes what its result says. Seen to
- * fail with the faults mutants/request-*, async-* and completion-*. */
+/* Scenarios of asynchronous requests (vez/request.h): each completes exactly once, and takes what its result says. Seen
+ * to fail with the faults mutants/request-*, async-* and completion-*. */
 #include "vez/request.h"
 
 #include <errno.h>
@@ -193,7 +193,8 @@ static void wait_quiet(void)
 }
 
 X_SCENARIO(request_quiet, .setup = make_quiet, .thread = { wait_when_told, release_quiet });
-X_SCENARIO(request_quiet_wait, .setup = make_quiet, .thread = { wait_quiet, wait_quiet, release_quiet }, .preemptions = 1);
+X_SCENARIO(request_quiet_wait, .setup = make_quiet, .thread = { wait_quiet, wait_quiet, release_quiet },
+	   .preemptions = 1);
 
 X_SCENARIO(request_grant_cancel, .setup = make_queued, .thread = { release_one, cancel_and_wait },
 	   .check = completed_once);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of what calls leave to the library's thread (src/engine/rest.h): each function is called once and in order, each
- * body runs once, and what may go is not touched. A batch is one. Seen to fail with the faults mutants/rest-*. */
+/* Scenarios of what calls leave to the library's thread (src/engine/rest.h): each function is called once and in order,
+ * each body runs once, and what may go is not touched. A batch is one. Seen to fail with the faults mutants/rest-*. */
 #include "src/engine/rest.h"
 
 #include <errno.h>

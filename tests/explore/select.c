@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of wait-for-any (vez/request.h): one member wins, and for the others nothing was taken. Seen to fail with the
- * faults mutants/select-* and async-*. */
+/* Scenarios of wait-for-any (vez/request.h): one member wins, and for the others nothing was taken. Seen to fail with
+ * the faults mutants/select-* and async-*. */
 #include "vez/request.h"
 
 #include <errno.h>

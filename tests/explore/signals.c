@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of tokens that a signal fires (src/engine/signals.c): no signal that the library's handler saw is lost, and it
- * fires the token that it had. Seen to fail with the faults mutants/signals-*. */
+/* Scenarios of tokens that a signal fires (src/engine/signals.c): no signal that the library's handler saw is lost, and
+ * it fires the token that it had. Seen to fail with the faults mutants/signals-*. */
 #include <signal.h>
 
 #include "scenario.h"

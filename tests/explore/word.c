@@ -188,7 +188,8 @@ static void looked_once(void)
 	x_assert(looked == 1);
 }
 
-X_SCENARIO(word_ask_to_retry, .setup = make_looked, .thread = { wait_and_retry, ask_then_publish }, .check = looked_once);
+X_SCENARIO(word_ask_to_retry, .setup = make_looked, .thread = { wait_and_retry, ask_then_publish },
+	   .check = looked_once);
 
 /* ---- a shared word: all who sleep on it are woken at once ---- */
 

@@ -69,8 +69,8 @@ void gate_pass(struct gate *g);
 void gate_await(struct gate *g, unsigned arrived);
 void gate_open(struct gate *g);
 
-/* A look that has taken too long ends the test: it says for what, and where every thread stands. Time counts only as far
- * as the looker gets its turns, which on one processor are between those of the others. */
+/* A look that has taken too long ends the test: it says for what, and where every thread stands. Time counts only as
+ * far as the looker gets its turns, which on one processor are between those of the others. */
 struct watch {
 	int64_t waited, last;
 	const char *what;

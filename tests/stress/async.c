@@ -415,11 +415,11 @@ static void one_check(void)
 }
 
 /* t->n is the object, t->flags the way, and whether who is granted takes all away. A rendezvous may find no taker, and
- * then nothing but a limit ends the request: so there always is one. Seen to fail: with a vez__word_announce_end that does not
- * look at SETTLED, or a clock that ends what it could not claim (ended twice, crashes); with a call() that touches the
- * request after its function, a tell() that does after the tick, and a monitor that is touched when what it owed is
- * paid (crashes); with a withdraw() that does not take back; with a put that does not copy; with a completion that
- * stays on its token's list; with a vez_request_cancel that says 0 whatever it met. */
+ * then nothing but a limit ends the request: so there always is one. Seen to fail: with a vez__word_announce_end that
+ * does not look at SETTLED, or a clock that ends what it could not claim (ended twice, crashes); with a call() that
+ * touches the request after its function, a tell() that does after the tick, and a monitor that is touched when what it
+ * owed is paid (crashes); with a withdraw() that does not take back; with a put that does not copy; with a completion
+ * that stays on its token's list; with a vez_request_cancel that says 0 whatever it met. */
 #define KEEPS 16u
 
 static void ends_test(const struct test *t)
@@ -907,10 +907,10 @@ static void load_check(void)
 }
 
 /* 24 operations a round, and what functions file anew. Seen to fail: with a function that is called for what was
- * granted at once (ended twice); with a give-up that takes a permit, a put of one who waited that is not copied, a group that
- * lets in those who came between its members, and a completion that stays on the clock (crashes, or hangs); with a
- * vez_request_wait that takes the end of a request which was at the same address before for that of its own (result
- * EINPROGRESS). */
+ * granted at once (ended twice); with a give-up that takes a permit, a put of one who waited that is not copied, a
+ * group that lets in those who came between its members, and a completion that stays on the clock (crashes, or hangs);
+ * with a vez_request_wait that takes the end of a request which was at the same address before for that of its own
+ * (result EINPROGRESS). */
 static void load_test(const struct test *t)
 {
 	struct crew crew = { 0 };

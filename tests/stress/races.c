@@ -3,8 +3,8 @@
  * A grant races with what else may end a wait. Every wait ends once, its result says who owns the permits, none
  * appears or disappears, and nobody is left in the queue.
  *
- * Seen to fail: with SETTLED ignored by vez__word_announce, with vez__leave_pending not serving before it leaves, and, in
- * half a million rounds of grant-token, with a give_up that goes on although withdraw says that the request
+ * Seen to fail: with SETTLED ignored by vez__word_announce, with vez__leave_pending not serving before it leaves, and,
+ * in half a million rounds of grant-token, with a give_up that goes on although withdraw says that the request
  * was granted.
  */
 #include "stress.h"

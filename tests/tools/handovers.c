@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handovers [NAME...]: plain data is handed from thread to thread by each synchronizer of vez, in a correct program that
- * uses everything. Race checkers have nothing to report about any of them; without a name, all are run.
+ * handovers [NAME...]: plain data is handed from thread to thread by each synchronizer of vez, in a correct program
+ * that uses everything. Race checkers have nothing to report about any of them; without a name, all are run.
  *
  * Three are faults, and are run by name only: race (data that nothing guards), inversion (two mutexes taken in both
  * orders), unlock (of a mutex that is free).

@@ -244,7 +244,8 @@ void vez__sys_die(const char *line)
 	abort();
 }
 
-/* One handler for each signal, or none; nothing was there before. Whether there is one is a word, which changes by steps. */
+/* One handler for each signal, or none; nothing was there before. Whether there is one is a word, which changes by
+ * steps. */
 static void (*handlers[X_SIGNALS])(int);
 static uint32_t handled[X_SIGNALS];
 

@@ -223,8 +223,8 @@ typedef struct vez_cluster_operation {
 	int (*body)(vez_cluster_step_t *step, void *arg);
 } vez_cluster_operation_t;
 
-/* A monitor with these operations, which, and arg, must stay where they are until the session is closed. EPROTO: it exists with
- * operations of other names or in another order. EINVAL: there are none, or a name is none. */
+/* A monitor with these operations, which, and arg, must stay where they are until the session is closed. EPROTO: it
+ * exists with operations of other names or in another order. EINVAL: there are none, or a name is none. */
 int vez_cluster_monitor_open(vez_cluster_monitor_t **m, vez_cluster_t *c, const char *name,
 			     const vez_cluster_operation_t *operations, size_t count, void *arg,
 			     vez_deadline_t deadline, vez_cancel_t *cancel);
@@ -337,8 +337,8 @@ typedef struct vez_cluster_function {
 } vez_cluster_function_t;
 
 /* Serves these functions under this name, from here on, on the session's thread: one call after another, in the order
- * in which they came. The functions, and arg, must stay where they are until the session is closed. EBUSY: another process serves
- * that name, or has died so shortly ago that the servers do not know it. */
+ * in which they came. The functions, and arg, must stay where they are until the session is closed. EBUSY: another
+ * process serves that name, or has died so shortly ago that the servers do not know it. */
 int vez_cluster_service_open(vez_cluster_service_t **s, vez_cluster_t *c, const char *name,
 			     const vez_cluster_function_t *functions, size_t count, void *arg, vez_deadline_t deadline,
 			     vez_cancel_t *cancel);
