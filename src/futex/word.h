@@ -15,7 +15,8 @@
  *	bit 4  UNCANCELLABLE  its limits apply no more: it was notified on a condition and now waits for the mutex only,
  *	                 or its barrier's round is decided, or a user's monitor keeps it, or it is being taken. Set
  *	                 inside the core by the thread that decided that, at a moment when neither ENTERING nor FIRED
- *	                 was set, or by the thread that entered because of one of them; FIRED means nothing from then on.
+ *	                 was set, or by the thread that entered because of one of them; FIRED means nothing from then
+ *	                 on.
  *	bit 5  PARKED    its thread sleeps, or is about to. Set by that thread; whoever ends its wait must wake it. The
  *	                 highest bit of a thread's word, so that FUTEX_WAKE_OP can ask for it by comparison.
  *	bit 6  ASYNC     no thread waits: the request is asynchronous, and has been filed. Set before it is queued.
