@@ -92,7 +92,7 @@ done
 build g++ c++17 foreign
 [ "$failures" = 0 ] || exit 1
 for case in hook hook-fired request body guard filed-body filed-guard once action gave-up order operation constraint \
-	trigger; do
+	trigger await lock-when cond-when unlock-asks; do
 	aborts 'vez: an exception left a function that vez has called' foreign throw $case
 	aborts 'what():  why' foreign throw $case
 	aborts 'vez: a thread ended inside a function that vez has called' foreign end $case

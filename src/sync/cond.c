@@ -118,7 +118,7 @@ static VEZ__COLD int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard 
 		return 0;
 	}
 	vez__mutex_retake(m, holds);
-	return w.guard.notified || (guard.fn && guard.fn(guard.arg)) ? 0 : rc;
+	return w.guard.notified || (guard.fn && vez__guard_ask(&guard)) ? 0 : rc;
 }
 
 int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
@@ -128,9 +128,8 @@ int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), 
 		return EINVAL;
 	if (!vez__mutex_is_mine(m))
 		return EPERM;
-	if (guard(arg))
-		return 0;
-	return wait_when(c, m, (struct vez__guard){ .fn = guard, .arg = arg }, 0, deadline, cancel);
+	const struct vez__guard g = { .fn = guard, .arg = arg };
+	return vez__guard_ask(&g) ? 0 : wait_when(c, m, g, 0, deadline, cancel);
 }
 
 /* ---- without ---- */

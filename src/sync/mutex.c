@@ -119,7 +119,7 @@ static bool is_true(struct asked *asked, const struct vez__guard *g)
 {
 	if (was_asked(asked, g))
 		return false;
-	bool is = g->fn(g->arg);
+	bool is = vez__guard_ask(g);
 	if (!is)
 		remember(asked, g);
 	return is;
@@ -273,7 +273,7 @@ static bool still_false(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
 	if (!vez__change(in, seen, seen | HELD))
 		return false;
-	bool is = guard_of(r)->fn(guard_of(r)->arg);
+	bool is = vez__guard_ask(guard_of(r));
 	if (is)
 		give(in, r);
 	else
@@ -650,7 +650,7 @@ static VEZ__COLD int await_slow(vez_mutex_t *m, struct vez__guard guard, vez_dea
 		return 0;
 	}
 	vez__mutex_retake(m, holds);
-	return guard.fn(guard.arg) ? 0 : rc;
+	return vez__guard_ask(&guard) ? 0 : rc;
 }
 
 int vez_mutex_await(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
@@ -660,10 +660,11 @@ int vez_mutex_await(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_dea
 		return EINVAL;
 	if (!vez__mutex_is_mine(m))
 		return EPERM;
-	if (guard(arg))
+	const struct vez__guard g = { .fn = guard, .arg = arg };
+	if (vez__guard_ask(&g))
 		return 0;
 	int refused = vez__limits_refuse(deadline, cancel);
-	return refused ? refused : await_slow(m, (struct vez__guard){ .fn = guard, .arg = arg }, deadline, cancel);
+	return refused ? refused : await_slow(m, g, deadline, cancel);
 }
 
 /* Its owner locks it once more, and waits. */
@@ -686,7 +687,7 @@ static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct vez__guard guard, boo
 		owned = true;
 		note_owner(m, vez__load(&m->core_.word_, relaxed), vez__self(), 1);
 		taken(m, bounded);
-		if (guard.fn(guard.arg))
+		if (vez__guard_ask(&guard))
 			return 0;
 	}
 	if (late) {
@@ -709,7 +710,7 @@ int vez_mutex_lock_when(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez
 	bool owned = lock_fast(m);
 	if (owned)
 		taken(m, is_bounded(deadline, cancel));
-	if (owned && guard(arg))
+	if (owned && vez__guard_ask(&g))
 		return 0;
 	if (!owned && (vez__load(&m->core_.word_, relaxed) & TRACKED) && is_owner(m))
 		return relock_when(m, g, deadline, cancel);

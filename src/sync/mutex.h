@@ -4,6 +4,7 @@
 #define VEZ__MUTEX_H
 
 #include "../engine/core.h"
+#include "../futex/foreign.h"
 #include "vez/mutex.h"
 
 /* What a request waits for that has a guard: its pointer. On its thread's stack. */
@@ -17,6 +18,14 @@ struct vez__guard {
 	bool asleep;
 	bool notified;
 };
+
+/* Under the mutex. */
+static inline bool vez__guard_ask(const struct vez__guard *g)
+{
+	bool is;
+	VEZ__FOREIGN(is = g->fn(g->arg));
+	return is;
+}
 
 /* A wait with a guard on a condition. */
 struct vez__when {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 #include <vez.h>
 
 static bool ends;
@@ -140,6 +141,49 @@ static void order()
 	while (vez_sched_waiters(&s) < 2)
 		sched_yield();
 	vez_sched_leave(&s);
+	for (;;)
+		pause(); /* the one who compares may be a thread that is still about to wait */
+}
+
+static vez_mutex_t shared;
+static bool asked; /* by whoever unlocks it, and only then left */
+
+static bool leave_if_asked(void *)
+{
+	return asked ? leave_guard(nullptr) : false;
+}
+
+static void *await_guard(void *)
+{
+	vez_mutex_lock(&shared);
+	vez_mutex_await(&shared, leave_if_asked, nullptr, VEZ_FOREVER, nullptr);
+	return nullptr;
+}
+
+/* The thread that unlocks asks the guard of another one. */
+static void unlock_asks()
+{
+	pthread_t t;
+	pthread_create(&t, nullptr, await_guard, nullptr);
+	while (vez_mutex_waiters(&shared) < 1)
+		sched_yield();
+	vez_mutex_lock(&shared);
+	asked = true;
+	vez_mutex_unlock(&shared);
+}
+
+static void locked(const std::string &what)
+{
+	vez_cond_t c = VEZ_COND_INITIALIZER;
+	if (what == "lock-when") {
+		vez_mutex_lock_when(&shared, leave_guard, nullptr, VEZ_NOW, nullptr);
+		return;
+	}
+	vez_mutex_lock(&shared);
+	if (what == "await")
+		vez_mutex_await(&shared, leave_guard, nullptr, VEZ_NOW, nullptr);
+	else
+		vez_cond_wait_when(&c, &shared, leave_guard, nullptr, VEZ_NOW, nullptr);
 }
 
 static void *run(void *arg)
@@ -169,6 +213,10 @@ static void *run(void *arg)
 			gave_up();
 		else if (what == "order")
 			order();
+		else if (what == "unlock-asks")
+			unlock_asks();
+		else if (what == "await" || what == "lock-when" || what == "cond-when")
+			locked(what);
 		else
 			object(what);
 	} catch (const std::runtime_error &) {
