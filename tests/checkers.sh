@@ -35,13 +35,21 @@ run() {
 	TSAN_OPTIONS=exitcode=66 timeout 300 "$@" >"$tmp/log" 2>&1 || status=$?
 }
 
+# Whether all that was reported meets the address of a wake: helgrind takes it for a read of the word, whose thread may
+# use that memory for something else by then. It cannot be told otherwise; README.md says so.
+only_wakes() {
+	awk '/This conflicts with a previous/ { reports++; looks = 1 }
+		looks && / at 0x/ { wakes += / syscall \(/; looks = 0 }
+		END { exit !(reports > 0 && reports == wakes) }' "$tmp/log"
+}
+
 # believes NAME COMMAND...: the correct program; and a race
 believes() {
 	name=$1
 	shift
 	ran=$((ran + 1))
 	run "$@"
-	[ "$status" = 0 ] || fail "$name: the correct program: exit status $status"
+	[ "$status" = 0 ] || only_wakes || fail "$name: the correct program: exit status $status"
 	run "$@" race
 	if [ "$status" != 66 ] || ! grep -qE ' race|Conflicting' "$tmp/log"; then fail "$name: a race is not reported"; fi
 }

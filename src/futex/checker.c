@@ -75,20 +75,6 @@ void vez__told_acquire(const void *address, size_t bytes)
 	TELL(VG_USERREQ__DRD_ANNOTATE_HAPPENS_AFTER, address, 0);
 }
 
-void vez__told_unseen(const void *address, size_t bytes)
-{
-	TELL(_VG_USERREQ__HG_ARANGE_MAKE_UNTRACKED, address, bytes);
-	TELL(VG_USERREQ__DRD_START_SUPPRESSION, address, bytes);
-	(void)address;
-}
-
-void vez__told_seen(const void *address, size_t bytes)
-{
-	TELL(_VG_USERREQ__HG_ARANGE_MAKE_TRACKED, address, bytes);
-	TELL(VG_USERREQ__DRD_FINISH_SUPPRESSION, address, bytes);
-	(void)address;
-}
-
 /* Looks for a circle of locks before the thread may sleep in it. */
 void vez__told_locks(const void *lock)
 {

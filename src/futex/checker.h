@@ -39,8 +39,6 @@
 #ifdef VEZ_EXPLORE
 #define vez__told_release(address) ((void)(address))
 #define vez__told_acquire(address, bytes) ((void)(address))
-#define vez__told_unseen(address, bytes) ((void)(address))
-#define vez__told_seen(address, bytes) ((void)(address))
 #define vez__told_locks(lock) ((void)(lock))
 #define vez__told_locked(lock, bounded) ((void)(lock), (void)(bounded))
 #define vez__told_unlocks(lock) ((void)(lock))
@@ -55,11 +53,6 @@ extern uint32_t vez__watch __attribute__((visibility("hidden")));
  * are only accessed atomically. Only addresses are used, here and in all of these. Signal handlers, too. */
 void vez__told_release(const void *address);
 void vez__told_acquire(const void *address, size_t bytes);
-
-/* While checked: what happens to these bytes in between is not looked at, nor what happened before: the kernel is told
- * an address to wake somebody by, and its thread may use that memory for something else meanwhile. */
-void vez__told_unseen(const void *address, size_t bytes);
-void vez__told_seen(const void *address, size_t bytes);
 
 /* While checked: this lock (the address of a core) is about to be waited for without limit; is the calling thread's,
  * which may have waited for it only within bounds; is about to be unlocked by the calling thread, whoever holds it:

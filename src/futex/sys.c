@@ -99,12 +99,7 @@ int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadli
 
 int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
 {
-	bool told = vez__checked();
-	if (told)
-		vez__told_unseen(word, sizeof *word);
 	long woken = futex(word, FUTEX_WAKE, shared, (uint32_t)count, NULL, NULL, 0);
-	if (told)
-		vez__told_seen(word, sizeof *word);
 	bool gone = woken == -EFAULT || woken == -EINVAL; /* or used anew: EINVAL, where a lock with priorities is */
 	return gone ? 0 : (int)woken;
 }
