@@ -264,7 +264,7 @@ Test(constraint, rules_that_are_not_there_are_not_removed)
 /* ---- constraints ---- */
 
 /* Who changes the state runs the call; the caller sleeps once, and wakes once.
- * Seen to fail: run_at_once that does not serve; a call that is told to look instead. */
+ * Seen to fail: run_at_once that does not serve; a call that is asked to retry instead. */
 Test(constraint, waits_until_it_is_true)
 {
 	vez_constraint_t c;

@@ -1954,13 +1954,6 @@ Test(request, G03_no_lock_is_held)
 
 /* ---- many, and at once ---- */
 
-static int64_t own_cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
-
 /* One fire ends this many: the processor time it takes. */
 static int64_t fire_many(const struct async_kind *kind, struct note *n, int count)
 {

@@ -2,8 +2,6 @@
 /* Waits, and their processor time. */
 #include "bill.h"
 
-#include <time.h>
-
 #include "futex/spin.h"
 #include "thread.h"
 #include "variant.h"
@@ -15,13 +13,6 @@ struct billed {
 	int rc;
 	int64_t bill;
 };
-
-static int64_t own_cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
 
 void spin_eagerly(void)
 {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,18 +23,21 @@ static __thread struct thread *self;
 static struct thread *threads;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 
-int64_t real_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static int64_t cpu_ns(clockid_t clock)
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts = { 0, 0 };
 	clock_gettime(clock, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t real_now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t own_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* ---- threads ---- */
@@ -61,7 +65,7 @@ static void *body(void *arg)
 {
 	struct thread *t = arg;
 	self = t;
-	t->cpu_before = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	t->cpu_before = own_cpu_ns();
 	STORE(&t->tid, (pid_t)syscall(SYS_gettid));
 	t->run(t->arg);
 	STORE(&t->done, true);
@@ -160,10 +164,15 @@ pid_t fork_when_quiet(void)
 	return fork();
 }
 
+bool right_or_too_late(int status)
+{
+	return status == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == TOO_LATE);
+}
+
 int64_t thread_cpu_ns(const struct thread *t)
 {
 	clockid_t clock;
-	return pthread_getcpuclockid(t->id, &clock) == 0 ? cpu_ns(clock) - t->cpu_before : 0;
+	return pthread_getcpuclockid(t->id, &clock) == 0 ? clock_ns(clock) - t->cpu_before : 0;
 }
 
 void thread_pin_to_one_cpu(void)

@@ -45,12 +45,19 @@ unsigned list_threads(pid_t *tids);
  * the child would find taken for ever. */
 pid_t fork_when_quiet(void);
 
+/* What such a child ends with if what its parent had set was over before the fork: the test is then made again, with
+ * more time. Whether it ended with that, or with 0. */
+enum { TOO_LATE = 100 };
+bool right_or_too_late(int status);
+
 /* Stops it wherever it is, in a signal handler that reads from a pipe; lets it go on. */
 void thread_freeze(struct thread *t);
 void thread_thaw(struct thread *t);
 /* Interrupts it: a futex wait returns for nothing. */
 void thread_kick(struct thread *t);
 
+/* The processor time that the calling thread has used, in nanoseconds. */
+int64_t own_cpu_ns(void);
 /* The processor time it has used since it began to run, in nanoseconds: what making it costs is not counted. */
 int64_t thread_cpu_ns(const struct thread *t);
 

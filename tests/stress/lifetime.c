@@ -157,7 +157,7 @@ static void two_granted_destroy_test(const struct test *t)
 	remark("%lu%% granted", granted * 100 / rounds);
 }
 
-/* The same where the first was told to look (barging). It is closed, and who closed it destroys. */
+/* The same where the first was asked to retry (barging). It is closed, and who closed it destroys. */
 static void asked_destroy_test(const struct test *t)
 {
 	struct crew heads = { 0 };
