@@ -1042,12 +1042,14 @@ Test(cancel, TOK_17_a_moment_and_a_fire_at_once)
 Test(cancel, ALL_a_moment_without_a_thread_is_refused)
 {
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER, other = VEZ_CANCEL_INITIALIZER;
+	int64_t noon = stop_the_clock();
 	inject_no_thread(true);
-	EXPECT_EQ(vez_cancel_fire_at(&c, vez_after_ms(1)), EAGAIN);
+	EXPECT_EQ(vez_cancel_fire_at(&c, noon + 1), EAGAIN);
 	EXPECT_EQ(vez_cancel_fire_at(&c, VEZ_FOREVER), 0);
 	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR1), EAGAIN);
 	inject_no_thread(false);
-	EXPECT_EQ(vez_cancel_fire_at(&other, vez_after_ms(2)), 0);
+	EXPECT_EQ(vez_cancel_fire_at(&other, noon + 2), 0);
+	clock_reaches(noon + 2);
 	UNTIL(vez_cancel_fired(&other));
 	EXPECT(!vez_cancel_fired(&c));
 	EXPECT_EQ(vez_cancel_destroy(&c), 0);

@@ -1925,7 +1925,8 @@ Test(request, G03_no_lock_is_held)
 			note_init(&n);
 			note_init(&e.other);
 			note_init(&e.fired);
-			vez_request_set_limits(&n.r, by == 3 ? vez_after_us(200) : VEZ_FOREVER, &token);
+			int64_t noon = stop_the_clock();
+			vez_request_set_limits(&n.r, by == 3 ? noon + 100 : VEZ_FOREVER, &token);
 			vez_request_set_limits(&e.fired.r, VEZ_FOREVER, &e.token);
 			vez_request_set_key(&n.r, -1);
 			EXPECT_EQ(vez_sem_acquire_async(&e.sem, 500, &e.other.r), EINPROGRESS);
@@ -1938,6 +1939,9 @@ Test(request, G03_no_lock_is_held)
 				vez_cancel_fire(&token);
 			} else if (by == 2) {
 				EXPECT_EQ(vez_request_cancel(&n.r), 0);
+			} else {
+				inject_clock(noon + 100);
+				vez__alarm_ring();
 			}
 			EXPECT_EQ(vez_request_wait(&n.r, VEZ_FOREVER, NULL), 0);
 			EXPECT_EQ(vez_request_wait(&e.third.r, VEZ_FOREVER, NULL), 0);
