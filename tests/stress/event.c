@@ -82,8 +82,8 @@ static void interrupt(const struct crew *crew, const struct test *t)
 	}
 }
 
-/* The event's sets come from handlers, too, which interrupt these very calls. Seen to fail (it hangs): with
- * a set that does not enter. */
+/* The event's sets come from handlers, too, which interrupt these very calls. A set that is lost is a hang. Seen to
+ * fail: with a set that does not enter. */
 static void auto_test(const struct test *t)
 {
 	struct crew crew = { 0 };
@@ -104,7 +104,7 @@ static void auto_test(const struct test *t)
 		crew_end(&crew);
 		on_signal(0);
 		EXPECT(vez_event_waiters(&s.event) == 0, "%zu queued", vez_event_waiters(&s.event));
-		EXPECT(vez_event_is_set(&s.event), "the last set is lost");
+		WAIT_UNTIL(vez_event_is_set(&s.event)); /* a handler may have yet to make the set that it took on itself */
 	}
 	crew_dismiss(&crew);
 	EXPECT(vez_event_wait(&s.event) == 0 && !vez_event_is_set(&s.event), "the last set is kept once");
