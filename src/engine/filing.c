@@ -82,7 +82,7 @@ int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_req
 
 /* ---- without a thread ---- */
 
-int vez__async_begin_inside(vez_request_t *r)
+static inline int begin_inside(vez_request_t *r)
 {
 	vez__store(&r->word_, 0, relaxed);
 	r->state_ = 0;
@@ -97,11 +97,21 @@ int vez__async_begin_inside(vez_request_t *r)
 	return vez__is_fired(r->cancel_) ? ECANCELED : 0;
 }
 
-int vez__async_begin(vez_request_t *r)
+static inline int begin(vez_request_t *r)
 {
 	vez__inspect_ready();
-	int rc = vez__async_begin_inside(r);
+	int rc = begin_inside(r);
 	return rc == 0 && vez__timer_is_set(&r->timer_) ? vez__clock_start() : rc;
+}
+
+int vez__async_begin_inside(vez_request_t *r)
+{
+	return begin_inside(r);
+}
+
+int vez__async_begin(vez_request_t *r)
+{
+	return begin(r);
 }
 
 int vez__async_end(vez_request_t *r, int rc)
@@ -133,11 +143,21 @@ int vez__refuse_async(vez_request_t *r, int rc)
 	return vez__async_end(r, rc);
 }
 
+/* What r asks for was had at once: nobody else has seen r, and nothing waits for it. */
+static inline int async_had(vez_request_t *r)
+{
+	r->at_.result_ = 0;
+	vez__store(&r->word_, VEZ__DONE, release);
+	return 0;
+}
+
 int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
 {
-	int rc = vez__async_begin(r);
+	int rc = begin(r);
 	r->rules_ = rules;
-	if (rc == 0 && (vez__must_queue(r) || !rules->fast || !rules->fast(c, r)))
+	if (rc == 0 && !vez__must_queue(r) && rules->fast && rules->fast(c, r))
+		return async_had(r);
+	if (rc == 0)
 		rc = vez__async_waits(r) ? file(c, rules, r, true) : vez__no_time_left(rules->attempt(c, r));
 	return vez__async_end(r, rc);
 }

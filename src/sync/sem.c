@@ -11,7 +11,8 @@
  *	                                 it. Set and cleared inside; late to be set, never late to be cleared
  *	bits 5-6    ASKED, HANDOFF       barging.h
  *	bit 7       WARNED               barging: the first knows that it may be passed over, and keeps the time. Inside
- *	bits 8-31   demand               sum of what queued requests want, DEMAND_MOST if it is more; 0: nobody
+ *	bit 8       LIMITED              the maximum is below VEZ_SEM_MAX; constant
+ *	bits 9-31   demand               sum of what queued requests want, DEMAND_MOST if it is more; 0: nobody
  *	                                 is queued. Inside
  *	bits 32-63  permits              what nobody holds. Anybody
  *  queue_         the first of those who wait. Its with_.sum_ is the sum of what all of them want; inside
@@ -49,8 +50,10 @@
 #define BARGING UINT64_C(0x08)
 #define BEHIND UINT64_C(0x10)
 #define WARNED UINT64_C(0x80)
-#define DEMAND_MOST UINT64_C(0xffffff)
-#define DEMAND_BITS (DEMAND_MOST << 8)
+#define LIMITED UINT64_C(0x100)
+#define DEMAND_SHIFT 9
+#define DEMAND_MOST UINT64_C(0x7fffff)
+#define DEMAND_BITS (DEMAND_MOST << DEMAND_SHIFT)
 
 static const struct vez__rules sem_rules;
 
@@ -61,7 +64,7 @@ static uint64_t permits_in(uint64_t word)
 
 static uint64_t demand_in(uint64_t word)
 {
-	return (word & DEMAND_BITS) >> 8;
+	return (word & DEMAND_BITS) >> DEMAND_SHIFT;
 }
 
 static uint64_t with_permits(uint64_t n)
@@ -71,7 +74,7 @@ static uint64_t with_permits(uint64_t n)
 
 static uint64_t with_demand(uint64_t word, uint64_t demand)
 {
-	return (word & ~DEMAND_BITS) | (demand < DEMAND_MOST ? demand : DEMAND_MOST) << 8;
+	return (word & ~DEMAND_BITS) | (demand < DEMAND_MOST ? demand : DEMAND_MOST) << DEMAND_SHIFT;
 }
 
 static uint64_t max_of(const vez_sem_t *s)
@@ -345,11 +348,12 @@ static VEZ__COLD int release_slow(vez_sem_t *s, uint32_t n)
 }
 
 /* The fast path: nobody waits, and n more fit. Everything that the word decides is one comparison away from its load:
- * the exchange cannot begin before. */
+ * the exchange cannot begin before. The maximum is only looked at where there is one: with objects that
+ * are not in the cache, a second load behind the acquire's exchange makes the pair of calls 15 % slower. */
 static inline bool release_fast(vez_sem_t *s, uint32_t n)
 {
 	uint64_t seen = vez__load(&s->core_.word_, relaxed);
-	uint64_t max = max_of(s);
+	uint64_t max = seen & LIMITED ? max_of(s) : VEZ_SEM_MAX;
 	return !vez__checked() && n <= max && !(seen & DEMAND_BITS) && seen < with_permits(max - n + 1) &&
 	       vez__cas_fast(&s->core_.word_, &seen, seen + with_permits(n), release);
 }
@@ -415,7 +419,8 @@ int vez_sem_init(vez_sem_t *s, uint32_t permits, uint32_t max, unsigned flags)
 	if (max > VEZ_SEM_MAX || permits > max || (flags & ~VEZ_BARGING))
 		return EINVAL;
 	memset(s, 0, sizeof *s);
-	s->core_.word_ = with_permits(permits) | (flags & VEZ_BARGING ? BARGING : 0);
+	s->core_.word_ = with_permits(permits) | (flags & VEZ_BARGING ? BARGING : 0) |
+			 (max < VEZ_SEM_MAX ? LIMITED : 0);
 	s->below_max_ = VEZ_SEM_MAX - max;
 	return 0;
 }
