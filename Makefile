@@ -99,12 +99,14 @@ $(B)/obj/probes: always
 
 $(B)/obj/src/%.o: src/%.c $(B)/obj/probes
 	@mkdir -p $(@D)
-	$(COMPILE) -fPIC -fvisibility=hidden -c -o $@ $<
+	$(COMPILE) -fPIC -fvisibility=hidden -fno-semantic-interposition -c -o $@ $<
 
-# Never unloaded: its thread, and what runs when a thread or the process ends, are in it.
+# Never unloaded: its thread, and what runs when a thread or the process ends, are in it. It calls its own functions
+# directly, whatever a program defines by their names.
 $(B)/lib/libvez.so.$(VERSION): $(OBJ) src/libvez.map
 	@mkdir -p $(@D)
-	$(LINK) -shared -Wl,-soname,libvez.so.$(SOVERSION) -Wl,-z,nodelete -Wl,--version-script=src/libvez.map \
+	$(LINK) -shared -Wl,-soname,libvez.so.$(SOVERSION) -Wl,-z,nodelete -Wl,-Bsymbolic-functions \
+		-Wl,--version-script=src/libvez.map \
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $(OBJ)
 
 $(B)/lib/libvez.so: $(B)/lib/libvez.so.$(VERSION)

@@ -7,6 +7,7 @@
 #include "agenda.h"
 #include "completion.h"
 #include "settle.h"
+#include "token.h"
 
 /* Makes the caller's own request, which vez__await waits for. Its value and pointer are the caller's to set. */
 static inline void vez__request_init_local(vez_request_t *r, int64_t key, vez_cancel_t *cancel)
@@ -71,7 +72,13 @@ int vez__limits_refuse(vez_deadline_t deadline, const vez_cancel_t *cancel);
 
 static inline bool vez__is_fired(const vez_cancel_t *cancel)
 {
-	return cancel && vez_cancel_fired(cancel);
+	return cancel && vez__token_is_fired(cancel);
+}
+
+/* The same on fast paths, where nothing is told: the slow one asks again. */
+static inline bool vez__is_fired_fast(const vez_cancel_t *cancel)
+{
+	return cancel && (vez__load_fast(&cancel->arrivals_, relaxed) & VEZ__TOKEN_FIRED);
 }
 
 #endif

@@ -15,7 +15,7 @@
  *     Enlisting takes no lock at all, so that it may happen inside a core.
  * Ordering
  *  the push in vez__token_enlist (release) pairs with the exchange in take_arrivals (acquire): the request's fields.
- *  The exchange to FIRED in take_arrivals (release) pairs with the loads in vez_cancel_fired and vez_cancel_clear
+ *  The exchange to FIRED in take_arrivals (release) pairs with the loads in vez__token_is_fired and vez_cancel_clear
  *  (acquire). An enlisting and a firing meet on arrivals_: either the push comes first and the fire takes it, or it
  *  is refused.
  * Progress: enlisting is lock-free.
@@ -28,7 +28,7 @@
 #include "../futex/word.h"
 #include "ring.h"
 
-#define FIRED ((uintptr_t)1)
+#define FIRED VEZ__TOKEN_FIRED
 
 bool vez__token_enlist(vez_request_t *r)
 {
@@ -124,7 +124,7 @@ void vez__token_make_fired(vez_cancel_t *c)
 
 bool vez_cancel_fired(const vez_cancel_t *c)
 {
-	return vez__load(&c->arrivals_, acquire) & FIRED;
+	return vez__token_is_fired(c);
 }
 
 bool vez_cancel_clear(vez_cancel_t *c)

@@ -6,6 +6,16 @@
 #include "vez/cancel.h"
 #include "vez/request.h"
 
+#include "../futex/atomic.h"
+
+/* Bit 0 of a token's arrivals_: it is fired. */
+#define VEZ__TOKEN_FIRED ((uintptr_t)1)
+
+static inline bool vez__token_is_fired(const vez_cancel_t *c)
+{
+	return vez__load(&c->arrivals_, acquire) & VEZ__TOKEN_FIRED;
+}
+
 /* Enlists r with its token r->cancel_: false, and not enlisted, if that is fired. Takes no lock. */
 bool vez__token_enlist(vez_request_t *r);
 

@@ -454,7 +454,7 @@ int vez_mutex_lock(vez_mutex_t *m)
 
 int vez_mutex_lock_until(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	bool fired = vez__is_fired(cancel);
+	bool fired = vez__is_fired_fast(cancel);
 	if (!fired && VEZ__LIKELY(lock_fast(m)))
 		return taken(m, is_bounded(deadline, cancel));
 	return lock_slow(m, deadline, cancel);

@@ -377,7 +377,7 @@ int vez_rwlock_tryrdlock(vez_rwlock_t *l)
 
 int vez_rwlock_rdlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	bool fired = vez__is_fired(cancel);
+	bool fired = vez__is_fired_fast(cancel);
 	return !fired && VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, reading_of(l), deadline, cancel);
 }
 
@@ -393,7 +393,7 @@ int vez_rwlock_trywrlock(vez_rwlock_t *l)
 
 int vez_rwlock_wrlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	bool fired = vez__is_fired(cancel);
+	bool fired = vez__is_fired_fast(cancel);
 	return alone(l, !fired && VEZ__LIKELY(write_fast(l)) ? 0 : enter_slow(l, &writing, deadline, cancel));
 }
 

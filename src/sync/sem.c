@@ -285,7 +285,7 @@ int vez_sem_acquire_until(vez_sem_t *s, uint32_t n, vez_deadline_t deadline, vez
 
 int vez_sem_acquire_key(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	bool fired = vez__is_fired(cancel);
+	bool fired = vez__is_fired_fast(cancel);
 	return !fired && VEZ__LIKELY(acquire_fast(s, n)) ? 0 : acquire_slow(s, n, key, deadline, cancel);
 }
 
