@@ -74,6 +74,8 @@ int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_req
 	r.value_ = like->value_;
 	r.with_.ptr_ = like->with_.ptr_;
 	r.rules_ = rules;
+	if (vez__is_fired(like->cancel_))
+		return ECANCELED;
 	if (vez__deadline_passed(deadline))
 		return vez__no_time_left(rules->attempt(c, &r));
 	int rc = file(c, rules, &r, true);

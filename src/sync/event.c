@@ -166,9 +166,8 @@ int vez_event_wait(vez_event_t *e)
 
 int vez_event_wait_until(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (vez__is_fired(cancel))
-		return ECANCELED;
-	return VEZ__LIKELY(take_fast(&e->core_)) ? 0 : wait_slow(e, deadline, cancel);
+	bool fired = vez__is_fired_fast(cancel);
+	return !fired && VEZ__LIKELY(take_fast(&e->core_)) ? 0 : wait_slow(e, deadline, cancel);
 }
 
 int vez_event_wait_async(vez_event_t *e, vez_request_t *r)

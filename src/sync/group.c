@@ -186,9 +186,8 @@ int vez_group_try_enter(vez_group_t *g, uint32_t id)
 
 int vez_group_enter_until(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (vez__is_fired(cancel))
-		return ECANCELED;
-	return VEZ__LIKELY(enter_fast(g, id)) ? 0 : enter_slow(g, id, deadline, cancel);
+	bool fired = vez__is_fired_fast(cancel);
+	return !fired && VEZ__LIKELY(enter_fast(g, id)) ? 0 : enter_slow(g, id, deadline, cancel);
 }
 
 int vez_group_enter_async(vez_group_t *g, uint32_t id, vez_request_t *r)

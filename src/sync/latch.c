@@ -93,9 +93,8 @@ int vez_latch_wait(vez_latch_t *l)
 
 int vez_latch_wait_until(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (vez__is_fired(cancel))
-		return ECANCELED;
-	return VEZ__LIKELY(is_open(&l->core_, VEZ__LOCKED)) ? 0 : wait_slow(l, deadline, cancel);
+	bool fired = vez__is_fired_fast(cancel);
+	return !fired && VEZ__LIKELY(is_open(&l->core_, VEZ__LOCKED)) ? 0 : wait_slow(l, deadline, cancel);
 }
 
 int vez_latch_wait_async(vez_latch_t *l, vez_request_t *r)

@@ -346,8 +346,6 @@ static const struct way *reading_of(const vez_rwlock_t *l)
 
 static VEZ__COLD int enter_slow(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
-	if (vez__is_fired(cancel))
-		return ECANCELED;
 	return vez__wait(&l->core_, &way->rules, &(vez_request_t){ .cancel_ = cancel }, deadline);
 }
 

@@ -260,8 +260,6 @@ static VEZ__COLD int acquire_slow(vez_sem_t *s, uint32_t n, int64_t key, vez_dea
 {
 	if (n > max_of(s))
 		return EINVAL;
-	if (vez__is_fired(cancel))
-		return ECANCELED;
 	const vez_request_t like = { .key_ = key, .value_ = n, .cancel_ = cancel };
 	return vez__wait(&s->core_, &sem_rules, &like, deadline);
 }
