@@ -3,6 +3,8 @@
 #include "futex/futex.h"
 
 #include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -157,6 +159,37 @@ Test(futex, ALL_two_wakes_in_one_call_or_in_two)
 	for (int i = 0; i < 3; i++) {
 		inject_wake_op_error(errors[i]);
 		wake_two_with_one_call();
+	}
+}
+
+static void lock_inheriting(void *mutex)
+{
+	pthread_mutex_lock(mutex);
+	pthread_mutex_unlock(mutex);
+}
+
+/* The thread of the first word has gone, and a lock that inherits priorities lies there, for which somebody waits: the
+ * kernel sets the second word and then refuses. Seen to fail: a fallback for every error, which finds nobody to wake. */
+Test(futex, ALL_a_wake_of_memory_that_is_a_lock_by_now)
+{
+	for (int round = 0; round < 20; round++) {
+		pthread_mutexattr_t inherits;
+		pthread_mutex_t mutex;
+		struct thread waiter;
+		struct sleeper s;
+		uint32_t second = 1, *word = (uint32_t *)&mutex.__data.__lock;
+		pthread_mutexattr_init(&inherits);
+		pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
+		pthread_mutex_init(&mutex, &inherits);
+		pthread_mutex_lock(&mutex);
+		thread_start(&waiter, lock_inheriting, &mutex);
+		UNTIL(LOAD(word) & FUTEX_WAITERS);
+		sleeper_start(&s, &second);
+		vez__futex_wake_and_set(word, &second, 0, 1);
+		sleeper_join(&s);
+		EXPECT_EQ(second, 0);
+		pthread_mutex_unlock(&mutex);
+		thread_join(&waiter);
 	}
 }
 

@@ -74,8 +74,13 @@ void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, 
 #ifndef VEZ__TSAN
 	if (vez__checked())
 		vez__told_release(second);
-	if (vez__sys_futex_wake_op(first, second, value, threshold, false) == 0) {
+	int error = vez__sys_futex_wake_op(first, second, value, threshold, false);
+	if (VEZ__LIKELY(error == 0)) {
 		VEZ__PROBE2(wake, second, 1);
+		return;
+	}
+	if (error == EINVAL) { /* its thread may have seen the value: only the address is used */
+		wake(second, 1);
 		return;
 	}
 #endif

@@ -23,7 +23,8 @@ int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadli
 int vez__sys_futex_wake(uint32_t *word, int count, bool shared);
 
 /* FUTEX_WAKE_OP: in one step sets *second to value (a full barrier); wakes one waiter of first and, where the old
- * value of *second was at least threshold, one of second. Values are below 2048. 0, or the kernel's error, and then
+ * value of *second was at least threshold, one of second. Values are below 2048. 0, or the kernel's error. EINVAL:
+ * *second was set, but nobody was woken, as first is used by now for a lock that inherits priorities; any other error:
  * nothing was done. */
 int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
 

@@ -237,7 +237,7 @@ static int may_write(uint64_t seen)
 	return seen & (EXCLUSIVE | HOLDS | READERS | WRITERS) ? EBUSY : 0;
 }
 
-/* EAGAIN: with PASS readers may be due first; in order of arrival only who is inside knows. */
+/* EAGAIN: with PASS readers may be due first. */
 static int may_upgrade(uint64_t seen)
 {
 	if ((seen & UPGRADED) || holds_in(seen) <= upgraders_in(seen))
@@ -249,11 +249,13 @@ static int may_upgrade(uint64_t seen)
 
 /* ---- entering ---- */
 
-/* One way to enter: what an entry adds to the word; and the rules of its queue, which come first. */
+/* One way to enter: what an entry adds to the word; with which bits in the word it is made inside only; and the rules of
+ * its queue, which come first. */
 struct way {
 	struct vez__rules rules;
 	int (*verdict)(uint64_t seen);
 	uint64_t takes;
+	uint64_t inside;
 };
 
 static const struct way *way_of(const struct vez__rules *rules)
@@ -278,9 +280,11 @@ static int enter_at_once(vez_rwlock_t *l, const struct way *way)
 {
 	uint64_t seen = vez__load(&l->core_.word_, relaxed);
 	int rc;
-	do
+	do {
 		rc = way->verdict(seen);
-	while (rc == 0 && !vez__cas(&l->core_.word_, &seen, seen + way->takes, acquire));
+		if (rc == 0 && (seen & way->inside))
+			return EAGAIN;
+	} while (rc == 0 && !vez__cas(&l->core_.word_, &seen, seen + way->takes, acquire));
 	return rc;
 }
 
@@ -331,13 +335,14 @@ static bool fast_write(struct vez__core *c, vez_request_t *r)
 /* Readers enter together, but where a writer may stand between them. */
 static const struct way reading = {
 	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH,
-	      .shared = offsetof(vez_rwlock_t, shared_)), may_read, HOLD,
+	      .shared = offsetof(vez_rwlock_t, shared_)), may_read, HOLD, 0,
 };
 static const struct way reading_in_order = {
-	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH), may_read, HOLD,
+	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH), may_read, HOLD, 0,
 };
-static const struct way writing = { RULES(writers_, .waiting = WRITERS, .fast = fast_write), may_write, WRITING };
-static const struct way upgrading = { RULES(upgraders_, .each = UPGRADER), may_upgrade, UPGRADED };
+static const struct way writing = { RULES(writers_, .waiting = WRITERS, .fast = fast_write), may_write, WRITING, 0 };
+/* Queued readers may have won, and be about to be let in. */
+static const struct way upgrading = { RULES(upgraders_, .each = UPGRADER), may_upgrade, UPGRADED, READERS };
 
 static const struct way *reading_of(const vez_rwlock_t *l)
 {

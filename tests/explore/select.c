@@ -663,6 +663,45 @@ X_SCENARIO(select_lost_reader_two, .setup = make_written, .thread = { choose_rea
 X_SCENARIO(select_lost_writer_two, .setup = make_written, .thread = { choose_write_or_a, read, wrote_and_release },
 	   .check = left_without_one);
 
+/* A reader of a wait-for-any has won once the writer before it is gone; one that upgrades at once may not come between
+ * its winning and its entry: the wait would then outlast its deadline, until that one has written. */
+static vez_request_t writer;
+
+static void make_read_before_writer(void)
+{
+	make();
+	X_NAME(writer);
+	vez_request_init(&writer, NULL, NULL);
+	x_assert(vez_rwlock_rdlock(&l) == 0);
+	x_assert(vez_rwlock_wrlock_async(&l, &writer) == EINPROGRESS);
+	x_assert(vez_rwlock_rdlock_async(&l, member(0, 0)) == EINPROGRESS);
+}
+
+static void withdraw_writer(void)
+{
+	if (vez_request_cancel(&writer) == EALREADY)
+		x_assert(vez_rwlock_wrunlock(&l) == 0);
+}
+
+static void upgrade_at_once(void)
+{
+	if (vez_rwlock_try_upgrade(&l) == 0) {
+		x_assert(wait_until(0, VEZ_NOW, NULL) == ETIMEDOUT);
+		x_assert(vez_rwlock_undo_upgrade(&l) == 0);
+	}
+	x_assert(vez_rwlock_rdunlock(&l) == 0);
+}
+
+static void left_unlocked(void)
+{
+	if (choice[0].result < 0 && wait_until(0, VEZ_FOREVER, NULL) == 0)
+		x_assert(vez_rwlock_rdunlock(&l) == 0);
+	x_assert(vez_rwlock_trywrlock(&l) == 0);
+}
+
+X_SCENARIO(select_reader_or_upgrade, .setup = make_read_before_writer, .thread = { withdraw_writer, upgrade_at_once },
+	   .check = left_unlocked);
+
 /* ---- two selects meet on a queue without capacity: both win, or neither ---- */
 
 static void choose_put(void)
