@@ -85,17 +85,27 @@ struct vez__timer *vez__agenda_due(struct vez__agenda *a, int64_t now)
 	return t;
 }
 
+/* The earliest moment that can lie in this bucket. */
+static vez_deadline_t beginning_of(const struct vez__agenda *a, unsigned index)
+{
+	return index == 0 ? (vez_deadline_t)a->past : (vez_deadline_t)((a->past >> (index - 1) | 1) << (index - 1));
+}
+
+/* Of a few timers in the first bucket that has some, the earliest; of many, that bucket's beginning: then they move to
+ * lower ones. */
 vez_deadline_t vez__agenda_next(struct vez__agenda *a)
 {
 	vez_deadline_t next = VEZ_FOREVER;
 	struct cds_list_head *link;
-	unsigned index = 0;
+	unsigned index = 0, looked = 0;
 	while (index < VEZ__AGENDA_BUCKETS && cds_list_empty(bucket(a, index)))
 		index++;
 	if (index == VEZ__AGENDA_BUCKETS)
 		return VEZ_FOREVER;
 	cds_list_for_each(link, bucket(a, index)) {
 		vez_deadline_t at = vez__timer_at(timer_at(link));
+		if (looked++ == VEZ__AGENDA_FEW)
+			return beginning_of(a, index);
 		next = at < next ? at : next;
 	}
 	return next;

@@ -23,6 +23,7 @@ static inline void vez__timer_to(struct vez__timer *t, vez_deadline_t at)
 }
 
 #define VEZ__AGENDA_BUCKETS 65
+#define VEZ__AGENDA_FEW 32
 
 struct vez__agenda {
 	void *buckets[VEZ__AGENDA_BUCKETS][2];
@@ -37,7 +38,8 @@ void vez__agenda_unset(struct vez__timer *t);
 /* One that is due at this moment, taken off; NULL: none is. The moment never goes back. */
 struct vez__timer *vez__agenda_due(struct vez__agenda *a, int64_t now);
 
-/* When the next one will be due, not later; VEZ_FOREVER: none is set. */
+/* When to look for one that is due: not later than the next one is, and later than the moment of the last look unless
+ * one is due; VEZ_FOREVER: none is set. */
 vez_deadline_t vez__agenda_next(struct vez__agenda *a);
 
 #endif
