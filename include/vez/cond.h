@@ -18,7 +18,8 @@
  * in their order at the next unlock of the mutex, by the thread that unlocks, when those who were queued for the mutex
  * before have had their turns; at once, by the thread that signals, if the mutex is free. Whose guard is false waits on
  * as if nothing had been; if nobody's is true the signal is gone. So the mutex comes with a guard that is true, and
- * limits apply until then. Those with guards have key 0; who comes while one of them waits is ordered with them, so use
+ * limits apply until then. A default mutex may be taken by a running thread first (vez/mutex.h); if that makes the guard
+ * false, the notification goes to the next whose guard is true. Those with guards have key 0; who comes while one of them waits is ordered with them, so use
  * keys and guards on different conditions.
  *
  * Ordering: everything before a signal happens before the return of the wait that it notified.

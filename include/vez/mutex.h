@@ -18,13 +18,18 @@
  * Destroy: a thread whose call has returned may destroy the mutex and unmap it, if no other thread will call it again
  * and nobody is queued; the unlock that let it in no longer touches it.
  * Guards: whoever waits with a guard is queued like everyone else, and asks for the mutex only while its guard is true.
- * The thread that unlocks asks, under the mutex, in the order of arrival, and hands the mutex to the first whose guard
- * is true; a guard that is false holds nobody back. So there is no signal to forget, and nobody wakes to find its guard
- * false. A guard is short, depends only on what the mutex guards, changes nothing, and calls nothing of vez: it runs
- * while nobody can queue. (Where one who waits without a guard is the first to go, guards behind it are asked when its
- * turn is over.) A thread that gives up may be the one that asks, if the mutex is free. Each unlock costs a call for
- * each guard that is false; waiters with the same function and argument are asked once: the last eight such pairs that
- * were false are remembered for the time of an unlock.
+ * The thread that unlocks asks, under the mutex, in the order of arrival; a guard that is false holds nobody back, and
+ * its thread sleeps on. The mutex goes to the first whose guard is true, so there is no signal to forget: a fair mutex
+ * is handed to it, and nobody comes between. A default mutex is free until that thread runs, and running threads may
+ * take it meanwhile, those included whose guards are true when they come. If one of them has it still, or has made the
+ * guard false, the thread has woken in vain; that happens to a wait once at most: the next time it is handed the mutex.
+ * Whichever it is, a wait returns with its guard true under the mutex, and among those who wait, and whose guards are
+ * true, the first goes first.
+ * A guard is short, depends only on what the mutex guards, changes nothing, and calls nothing of vez: it runs while
+ * nobody can queue. (Where one who waits without a guard is the first to go, guards behind it are asked when its turn is
+ * over.) A thread that gives up, or has come, may be the one that asks, if the mutex is free. Each unlock costs a call
+ * for each guard that is false; waiters with the same function and argument are asked once: the last eight such pairs
+ * that were false are remembered for the time of an unlock.
  * Signal handlers: none of these but vez_mutex_waiters. fork: in the child, the thread that forked still owns what it
  * held; a mutex that another thread held, or that threads were waiting for, is to be initialized anew. Waits are no
  * pthread cancellation points.

@@ -10,7 +10,7 @@
  *  came before it.
  * Progress and fairness: served by key, then by arrival. Every departure re-evaluates: a request that gives up serves
  *  before it leaves (serve, gave_up). A thread is woken once, when its call returns; but one that was asked to retry
- *  may do so in vain (VEZ_BARGING).
+ *  may do so in vain (barging).
  * Lifetime: a thread whose wait ends does not touch the core any more: it enters only while the core expects it.
  */
 #include "await.h"

@@ -19,15 +19,18 @@
  *  a request's value is the number of its thread, its pointer its guard or NULL: then it is plain.
  * Invariants
  *  X1 HELD is only set by an exchange that saw it clear: one owner. It passes from one owner to the next without being
- *     cleared where a guard is true, or where HANDOFF finds guards before the first.
- *  X2 while nobody is inside and the mutex is free, nobody plain is queued, or the first of those is entering (ASKED,
- *     or its own deadline). Unlock makes it so: it enters, or finds ASKED, or finds a thread inside that will leave
- *     only past serve.
+ *     cleared where the mutex is handed over.
+ *  X2 while nobody is inside and the mutex is free, nobody plain is queued, or the first of those is entering (its own
+ *     deadline), or a thread that was asked (ASKED), which will leave only past serve. Unlock makes it so: it enters,
+ *     or finds ASKED, or finds a thread inside that will leave only past serve.
  *  X3 while HANDOFF, HELD is only set inside, for the first that is plain, or to ask for guards.
  *  X4 while nobody is inside and the mutex is free, the guards before the first plain request are false, all of them if
- *     there is none. Unlock makes it so: while GUARDED it clears HELD only inside, after it has asked. A guard is
- *     queued while the mutex is owned; one that comes while it is free takes it, and asks. Those behind the first plain
- *     request are asked by the one who has the mutex next, or by the thread that ends that request (gave_up).
+ *     there is none; or a thread is entering because of the first that is true. Unlock makes it so: while GUARDED it
+ *     clears HELD only inside, after it has asked, and has that thread come. A guard is queued while the mutex is
+ *     owned; one that comes while it is free takes it, and asks. Those behind the first plain request are asked by the
+ *     one who has the mutex next, or by the thread that ends that request (gave_up).
+ *  X5 who enters because of a guard asks it, if the mutex is free: its own thread together with those before it
+ *     (retry), who ends its wait that one (still_false). So a guard that is true when its wait ends is granted.
  * Ordering
  *  unlock (release) pairs with the exchange in lock (acquire), or with the one inside (acq_rel) that grants or retries,
  *  and then with word.c's publication. owner_ is relaxed: only the owner itself finds its own number there. A guard is
@@ -35,9 +38,12 @@
  *  before.
  * Progress and fairness
  *  unlock is lock-free; while GUARDED, it waits for the thread inside. A newcomer passes over the first for about 1 ms
- *  at most; then turns are taken in order. A guard that is false holds nobody back; one that is true is handed the
- *  mutex. Asking is linear in the guards that are false; of those with the same function and argument one is called, as
- *  far as a memory of the last few reaches.
+ *  at most; then turns are taken in order. A guard that is false holds nobody back. Of those that are true the first is
+ *  handed the mutex if it is FAIR. Otherwise its thread is asked to retry, as the first plain one is: the mutex is free
+ *  until it runs, and who runs already need not sleep for it. If it comes in vain, it sleeps again, and the next time it
+ *  is handed the mutex. So a wait costs one wake in vain at most.
+ *  Asking is linear in the guards that are false; of those with the same function and argument one is called, as far as
+ *  a memory of the last few reaches.
  * Lifetime
  *  unlock's last touch is its exchange, or the leaving one. It enters only when one is queued, whose call keeps the
  *  mutex alive until it was granted, which happens inside.
@@ -125,16 +131,21 @@ static bool is_true(struct asked *asked, const struct vez__guard *g)
 	return is;
 }
 
-/* Whether it may have the mutex, which takes a notification, if it needs one. */
-static bool may_go(struct asked *asked, const struct vez__guard *g)
+static bool lacks_ticket(const struct vez__guard *g)
 {
-	if (g->tickets && vez__load(g->tickets, relaxed) < VEZ__TICKET)
-		return false;
-	if (g->fn && !is_true(asked, g))
-		return false;
+	return g->tickets && vez__load(g->tickets, relaxed) < VEZ__TICKET;
+}
+
+static void take_ticket(const struct vez__guard *g)
+{
 	if (g->tickets)
 		vez__fetch_add(g->tickets, -VEZ__TICKET, relaxed);
-	return true;
+}
+
+/* Whether it may have the mutex. */
+static bool may_go(struct asked *asked, const struct vez__guard *g)
+{
+	return !lacks_ticket(g) && (!g->fn || is_true(asked, g));
 }
 
 /* ---- inside ---- */
@@ -197,7 +208,10 @@ static void give(struct vez__stay *in, vez_request_t *r)
 		next = word_without(m, seen, r) & ~NOTED;
 	} while (!vez__change(in, seen, next));
 	note_owner(m, next, r->value_, 1);
-	m->guarded_ -= is_guarded(r);
+	if (is_guarded(r)) {
+		take_ticket(guard_of(r));
+		m->guarded_--;
+	}
 	vez__settle(in, r, 0);
 }
 
@@ -251,20 +265,64 @@ static void set_free(struct vez__stay *in)
 	vez__fetch_and(&in->core->word_, ~(HELD | NOTED), release);
 }
 
+/* Whether r, which may have the mutex, is handed it: otherwise running threads may take it first. own is the request
+ * of this thread, or NULL. */
+static bool is_handed(const struct vez__stay *in, const vez_request_t *r, const vez_request_t *own)
+{
+	if (vez__word_of(in) & (FAIR | VEZ__HANDOFF))
+		return true;
+	return is_guarded(r) && (r == own || guard_of(r)->insists);
+}
+
+/* Lets the mutex go, and asks the thread of r, whose guard is true, to retry. Even if another was asked, who may be
+ * late: a guard before a plain request is not to wait for that. */
+static void set_free_for(struct vez__stay *in, vez_request_t *r)
+{
+	set_free(in);
+	if (vez__ask_to_retry(in, r)) /* else it is entering anyway, or one that ends its wait is */
+		vez__fetch_or(&in->core->word_, VEZ__ASKED, relaxed);
+}
+
 /* The mutex is this thread's, and known was false: hands the mutex to the first who may have it, or lets it go. */
-static void hand_on(struct vez__stay *in, const struct vez__guard *known)
+static void hand_on(struct vez__stay *in, const struct vez__guard *known, const vez_request_t *own)
 {
 	vez_request_t *r = first_to_go(in, known);
-	if (r && (is_guarded(r) || (vez__word_of(in) & VEZ__HANDOFF)))
+	if (r && is_handed(in, r, own))
 		give(in, r);
+	else if (r && is_guarded(r))
+		set_free_for(in, r);
 	else
 		set_free(in);
+}
+
+/* Takes the free mutex for this thread, to ask. False: it is owned, and its owner will ask. */
+static bool take_to_ask(struct vez__stay *in)
+{
+	uint64_t seen;
+	do {
+		seen = vez__word_of(in);
+		if (seen & HELD)
+			return false;
+	} while (!vez__change(in, seen, seen | HELD));
+	return true;
+}
+
+/* The thread of r has come. Its guard, and those before it, may have changed since it was asked. */
+static void retry_guarded(struct vez__stay *in, vez_request_t *r)
+{
+	if (take_to_ask(in))
+		hand_on(in, NULL, r);
+	if (!vez__is_settled(r))
+		guard_of(r)->insists = true;
 }
 
 static void retry(struct vez__stay *in, vez_request_t *r)
 {
 	vez_request_t *first = first_plain(mutex_of(in));
-	vez__barging_retry(in, r, &first, is_free_for, take_for, true);
+	if (is_guarded(r))
+		retry_guarded(in, r);
+	else
+		vez__barging_retry(in, r, &first, is_free_for, take_for, true);
 }
 
 /* By seen the mutex is free, and taken to ask r once more: behind a plain request its guard may have become true since.
@@ -287,8 +345,10 @@ static void roll_back_notified(struct vez__stay *in, vez_request_t *r)
 	struct vez__guard *g = guard_of(r);
 	if (g->asleep)
 		wake_up(in, r);
-	else if (!g->fn && vez__load(g->tickets, relaxed) >= VEZ__TICKET)
-		g->notified = may_go(NULL, g);
+	else if (!g->fn && !lacks_ticket(g)) {
+		take_ticket(g);
+		g->notified = true;
+	}
 }
 
 static bool roll_back_guarded(struct vez__stay *in, uint64_t seen, vez_request_t *r)
@@ -311,14 +371,8 @@ static bool roll_back(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 /* Those behind the first plain request were not asked since the mutex is free. */
 static void gave_up(struct vez__stay *in, vez_request_t *r)
 {
-	uint64_t seen = vez__word_of(in);
-	while (!is_guarded(r) && (seen & GUARDED) && !(seen & HELD)) {
-		if (vez__change(in, seen, seen | HELD)) {
-			hand_on(in, NULL);
-			return;
-		}
-		seen = vez__word_of(in);
-	}
+	if (!is_guarded(r) && (vez__word_of(in) & GUARDED) && take_to_ask(in))
+		hand_on(in, NULL, NULL);
 }
 
 static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
@@ -496,7 +550,7 @@ static int let_go_guarded(vez_mutex_t *m)
 {
 	struct vez__stay in;
 	vez__enter(&in, &m->core_);
-	hand_on(&in, NULL);
+	hand_on(&in, NULL, NULL);
 	vez__leave(&in, &mutex_rules);
 	return 0;
 }
@@ -618,7 +672,7 @@ static int file_guarded(vez_mutex_t *m, struct wait *w, bool owned)
 		vez__insert(in.core, &w->r);
 	}
 	if (owned)
-		hand_on(&in, known);
+		hand_on(&in, known, &w->r);
 	vez__leave(&in, &mutex_rules);
 	return waits ? EINPROGRESS : ECANCELED;
 }
@@ -758,7 +812,7 @@ size_t vez__mutex_notify(struct vez__stay *in, vez_mutex_t *m, struct vez__when 
 	size_t kept = asked ? before : 0, given = most < all - kept ? most : all - kept;
 	vez__fetch_add(tickets, (kept + given - before) * VEZ__TICKET, relaxed);
 	if (all > 0 && mark_guarded(in))
-		hand_on(in, NULL);
+		hand_on(in, NULL, NULL);
 	vez__leave_pending(in, &mutex_rules);
 	return given;
 }

@@ -17,6 +17,7 @@ struct vez__guard {
 	uint64_t *tickets;
 	bool asleep;
 	bool notified;
+	bool insists; /* its thread was asked to retry, and came in vain: it is handed the mutex. Inside the mutex */
 };
 
 /* Under the mutex. */

@@ -269,6 +269,87 @@ X_SCENARIO(mutex_when_behind, .setup = make_default, .thread = { lock_count_and_
 X_SCENARIO(mutex_when_behind_fair, .setup = make_fair, .thread = { lock_count_and_tell, when_1, await_queued_and_set },
 	   .check = counted_2);
 
+/* A running thread takes the mutex of one whose guard was true, and makes that false, and true again at last. */
+static void set_and_take_back(void)
+{
+	set_next();
+	lock();
+	state = 0;
+	unlock();
+	set_next();
+}
+
+static void when_exactly_1(void)
+{
+	x_assert(vez_mutex_lock_when(&m, is_exactly, &numbers[1], VEZ_FOREVER, NULL) == 0);
+	x_assert(state == 1);
+	count++;
+	unlock();
+}
+
+static void await_exactly_1(void)
+{
+	lock();
+	x_assert(vez_mutex_await(&m, is_exactly, &numbers[1], VEZ_FOREVER, NULL) == 0);
+	x_assert(state == 1);
+	count++;
+	unlock();
+}
+
+X_SCENARIO(mutex_when_overtaken, .setup = make_default, .thread = { when_exactly_1, set_and_take_back },
+	   .check = counted_1);
+X_SCENARIO(mutex_await_overtaken, .setup = make_default, .thread = { await_exactly_1, set_and_take_back },
+	   .check = counted_1);
+X_SCENARIO(mutex_await_overtaken_recursive, .setup = make_recursive, .thread = { await_exactly_1, set_and_take_back },
+	   .check = counted_1);
+
+/* Whoever takes it makes it false: the one who came later may not take it before, though it may have been true for that
+ * one alone, and so have been asked first. */
+static void when_first_2(void)
+{
+	x_assert(vez_mutex_lock_when(&m, has_come, &numbers[2], VEZ_FOREVER, NULL) == 0);
+	x_assert(state == 2);
+	state = 1;
+	count++;
+	unlock();
+}
+
+static void when_second_1(void)
+{
+	x_await(vez_mutex_waiters(&m) == 1);
+	x_assert(vez_mutex_lock_when(&m, has_come, &numbers[1], VEZ_FOREVER, NULL) == 0);
+	rc[1] = count;
+	state--;
+	count++;
+	unlock();
+}
+
+static void set_to_2(void)
+{
+	x_await(vez_mutex_waiters(&m) == 2);
+	lock();
+	state = 1;
+	unlock();
+	lock();
+	if (count == 0) {
+		state = 2;
+		rc[2] = 0;
+	} else {
+		state += 2;
+	}
+	unlock();
+}
+
+/* Unless the second had it when it was true for that one alone, the first had it first. */
+static void first_was_first(void)
+{
+	x_assert(rc[2] != 0 || rc[1] == 1);
+	counted_2();
+}
+
+X_SCENARIO(mutex_when_in_order, .setup = make_default, .thread = { when_first_2, when_second_1, set_to_2 },
+	   .check = first_was_first);
+
 /* ---- limits ---- */
 
 
@@ -350,11 +431,53 @@ X_SCENARIO(mutex_await_both, .setup = make_default, .thread = { await_both, set_
 X_SCENARIO(mutex_await_both_recursive, .setup = make_recursive, .thread = { await_both, set_next, fire },
 	   .check = counted_1);
 
+/* With limits: 0 is with the guard true, whichever comes first; an await that ends otherwise finds it false. */
+static void when_exactly_limited(void)
+{
+	rc[0] = vez_mutex_lock_when(&m, is_exactly, &numbers[1], x_soon(), &token);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED || rc[0] == ETIMEDOUT);
+	if (rc[0] != 0)
+		lock();
+	x_assert(rc[0] != 0 || state == 1);
+	count++;
+	unlock();
+}
+
+static void await_exactly_limited(void)
+{
+	lock();
+	rc[0] = vez_mutex_await(&m, is_exactly, &numbers[1], x_soon(), &token);
+	x_assert((rc[0] == 0) == (state == 1));
+	count++;
+	unlock();
+}
+
+static void when_exactly_token(void)
+{
+	rc[0] = vez_mutex_lock_when(&m, is_exactly, &numbers[1], VEZ_FOREVER, &token);
+	x_assert(rc[0] == 0 || rc[0] == ECANCELED);
+	if (rc[0] != 0)
+		lock();
+	x_assert(rc[0] != 0 || state == 1);
+	count++;
+	unlock();
+}
+
+X_SCENARIO(mutex_when_overtaken_deadline, .setup = make_default, .thread = { when_exactly_limited, set_and_take_back },
+	   .check = counted_1);
+X_SCENARIO(mutex_await_overtaken_deadline, .setup = make_default,
+	   .thread = { await_exactly_limited, set_and_take_back }, .check = counted_1);
+X_SCENARIO(mutex_when_overtaken_token, .setup = make_default,
+	   .thread = { when_exactly_token, set_and_take_back, fire }, .check = counted_1, .preemptions = 1, .random = 20000);
+X_SCENARIO(mutex_await_overtaken_both, .setup = make_default,
+	   .thread = { await_exactly_limited, set_and_take_back, fire }, .check = counted_1, .preemptions = 1,
+	   .random = 20000);
+
 /* Two wait for the same, one with limits: the other is not forgotten. */
 X_SCENARIO(mutex_when_not_lost, .setup = make_default, .thread = { when_token, when_1, set_next, fire },
 	   .check = counted_2, .preemptions = 1, .random = 30000);
 X_SCENARIO(mutex_when_not_lost_deadline, .setup = make_default, .thread = { when_until, when_1, set_next },
-	   .check = counted_2);
+	   .check = counted_2, .preemptions = 1, .random = 30000);
 
 /* A plain request before a guard that is true is asked, and ends: the guard must not be forgotten. */
 static void plain_token(void)
@@ -574,6 +697,41 @@ X_SCENARIO(cond_when_different, .setup = make_default, .thread = { told_2, told_
 	   .check = counted_2);
 X_SCENARIO(cond_when_different_fair, .setup = make_fair, .thread = { told_2, told_1, set_twice_and_signal },
 	   .check = counted_2);
+
+/* What is notified is taken by a running thread, once. */
+static void told_exactly_1(void)
+{
+	lock();
+	x_assert(vez_cond_wait_when(&c, &m, is_exactly, &numbers[1], VEZ_FOREVER, NULL) == 0);
+	x_assert(state == 1);
+	count++;
+	unlock();
+}
+
+static void signal_take_back_and_signal(void)
+{
+	set_and_signal();
+	lock();
+	state = 0;
+	unlock();
+	set_and_signal();
+}
+
+/* One signal for two who wait for the same lets one in; the other has the next. */
+static void told_to_take(void)
+{
+	lock();
+	x_assert(vez_cond_wait_when(&c, &m, has_come, &numbers[1], VEZ_FOREVER, NULL) == 0);
+	x_assert(state >= 1);
+	state--;
+	count++;
+	unlock();
+}
+
+X_SCENARIO(cond_when_overtaken, .setup = make_default, .thread = { told_exactly_1, signal_take_back_and_signal },
+	   .check = counted_1);
+X_SCENARIO(cond_when_shared_out, .setup = make_default, .thread = { told_to_take, told_to_take, set_twice_and_signal },
+	   .check = counted_2, .preemptions = 1, .random = 20000);
 
 /* Whose guard is false is passed over, and does not wake: the one behind, who waits without, is notified. */
 static void never_told(void)

@@ -171,6 +171,8 @@ struct option {
  * follow is known. */
 bool search_compares(void);
 void search_passes(uint64_t key, unsigned runs);
+/* It makes room for more states, which may take a second: no loop of the library. */
+extern volatile bool search_works;
 /* Whether another schedule has come this way: then it was judged. */
 bool search_repeats(void);
 /* One of several ways to go on. */

@@ -85,6 +85,7 @@ static void seen_grow(void)
 {
 	struct seen *old = seen_table;
 	size_t old_size = seen_size;
+	search_works = true;
 	seen_size *= 2;
 	seen_table = calloc(seen_size, sizeof *seen_table);
 	if (!seen_table)
@@ -93,6 +94,7 @@ static void seen_grow(void)
 		if (old[i].key)
 			*seen_find(old[i].key) = old[i];
 	free(old);
+	search_works = false;
 }
 
 /* What was explored while another thread could go on had one more to spend: the switch to this one. */
