@@ -11,7 +11,8 @@
  * them at each event, and looks who is first; floor, the least that any can be: the one before writes to a node that
  * the next one watches.
  *
- * Checked: that each has its turn, after the one before. Seen to fail: with a line whose second is told of the third.
+ * Checked: that each has its turn, after the one before. Seen to fail: with a line whose second is told when the first
+ * is; with a parent of which who looks does so only while more than two are in line.
  */
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -347,8 +347,8 @@ static void one_step(void)
 }
 
 /* Who waits for both is let go by a change of one, made by a process that knows nothing of the synchronizer; whoever
- * gives up, or dies, in front of it. Seen to fail: a call that waits, of which its process is not told; one that looks
- * only at what it relies on. */
+ * gives up, or is cut off until its session is over, in front of it. Seen to fail: a call that waits, of which its
+ * process is not told; states that are not watched; a process in front that is not. */
 static void guards(void)
 {
 	const char *name = fresh();
@@ -356,14 +356,17 @@ static void guards(void)
 	vez_cluster_t *c = open_session(10000);
 	vez_cluster_monitor_t *m;
 	vez_request_t r[4];
+	struct proxy *p = proxy_start();
 	char account[80];
 	snprintf(account, sizeof account, "%s-0", name);
 	CHECK_EQ(vez_cluster_monitor_open(&m, c, account, operations, 3, NULL, SOON, NULL), 0);
 	for (int i = 0; i < 4; i++) {
-		b[i] = open_bank(name);
+		b[i] = i == 1 ? open_bank_at(p->port, 2000, name) : open_bank(name);
 		move_later(&b[i], i == 3 ? 9 : 10, &r[i]);
 		UNTIL(in_line("synchronizer", name) == i + 2);
+		check_money(&b[0], 0, 0); /* it waits now */
 	}
+	UNTIL(in_line("synchronizer", name) == 5);
 	CHECK_EQ(put_into(m, 8), 0);
 	CHECK_EQ(vez_request_cancel(&r[0]), 0);
 	UNTIL(in_line("synchronizer", name) == 4);
@@ -371,9 +374,12 @@ static void guards(void)
 	comes(&r[3]);
 	CHECK_EQ(put_into(m, 9), 0);
 	CHECK_EQ(vez_request_result(&r[1]), EINPROGRESS);
-	CHECK_EQ(vez_cluster_close(b[1].c), 0);
+	p->shut = 1;
 	CHECK_EQ(put_into(m, 1), 0);
 	comes(&r[2]);
+	CHECK_EQ(vez_request_wait(&r[1], SOON, NULL), 0);
+	CHECK_EQ(vez_request_result(&r[1]), VEZ_ELOST);
+	CHECK_EQ(vez_cluster_close(b[1].c), 0);
 	check_money(&b[0], 0, 19);
 	/* Again and again, so that the change comes wherever they are. */
 	for (int i = 0; i < 50; i++) {
@@ -396,6 +402,76 @@ static void guards(void)
 	close_bank(&b[0]);
 	close_bank(&b[2]);
 	close_bank(&b[3]);
+}
+
+static int fill(vez_cluster_joint_step_t *s, void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < VEZ_CLUSTER_RELATED_MAX; i++) {
+		s->states[i].size = VEZ_CLUSTER_STATE_MAX;
+		memset(s->states[i].data, 'a' + i, VEZ_CLUSTER_STATE_MAX);
+	}
+	memset(s->result, 'r', VEZ_CLUSTER_BYTES_MAX);
+	s->result_size = VEZ_CLUSTER_BYTES_MAX;
+	return 0;
+}
+
+static bool is_full(const vez_cluster_step_t *s, void *arg)
+{
+	(void)arg;
+	return s->state_size == VEZ_CLUSTER_STATE_MAX;
+}
+
+static int give_much(vez_cluster_step_t *s, void *arg)
+{
+	(void)arg;
+	memset(s->result, ((char *)s->state)[VEZ_CLUSTER_STATE_MAX - 1], VEZ_CLUSTER_BYTES_MAX);
+	s->result_size = VEZ_CLUSTER_BYTES_MAX;
+	return 0;
+}
+
+/* As many monitors as there can be, all of them full in one step; calls wait at each, and give as much as they can: not
+ * all in one transaction. Seen to fail: who waits at the monitors is not looked at again when there was no room. */
+static void largest(void)
+{
+	enum { WAIT = 12 };
+	static const vez_cluster_operation_t give[] = { { "give", is_full, give_much } };
+	static const vez_cluster_joint_operation_t all[] = { { "fill", NULL, fill } };
+	static char room[WAIT + 1][VEZ_CLUSTER_BYTES_MAX];
+	vez_cluster_t *c = open_session(20000), *other = open_session(20000);
+	vez_cluster_monitor_t *m[VEZ_CLUSTER_RELATED_MAX], *n[VEZ_CLUSTER_RELATED_MAX];
+	vez_cluster_synchronizer_t *y;
+	vez_request_t r[WAIT];
+	vez_cluster_bytes_t result[WAIT + 1];
+	const char *name = fresh();
+	char one[80];
+	for (int i = 0; i < VEZ_CLUSTER_RELATED_MAX; i++) {
+		snprintf(one, sizeof one, "%s-%d", name, i);
+		CHECK_EQ(vez_cluster_monitor_open(&m[i], c, one, give, 1, NULL, SOON, NULL), 0);
+		CHECK_EQ(vez_cluster_monitor_open(&n[i], other, one, give, 1, NULL, SOON, NULL), 0);
+	}
+	CHECK_EQ(vez_cluster_synchronizer_open(&y, c, name, m, VEZ_CLUSTER_RELATED_MAX, all, 1, NULL, SOON, NULL), 0);
+	for (int i = 0; i <= WAIT; i++)
+		result[i] = (vez_cluster_bytes_t){ room[i], 0, sizeof room[i] };
+	for (int i = 0; i < WAIT; i++) {
+		vez_request_init(&r[i], NULL, NULL);
+		CHECK_EQ(vez_cluster_monitor_call_async(n[i % VEZ_CLUSTER_RELATED_MAX], "give", NULL, 0, &result[i],
+							&r[i]), EINPROGRESS);
+	}
+	for (int i = 0; i < VEZ_CLUSTER_RELATED_MAX; i++) {
+		snprintf(one, sizeof one, "%s-%d", name, i);
+		UNTIL(in_line("monitor", one) == 1 + WAIT / VEZ_CLUSTER_RELATED_MAX);
+	}
+	CHECK_EQ(vez_cluster_synchronizer_call(y, "fill", NULL, 0, &result[WAIT], SOON, NULL), 0);
+	CHECK(result[WAIT].size == VEZ_CLUSTER_BYTES_MAX && room[WAIT][0] == 'r');
+	for (int i = 0; i < WAIT; i++) {
+		comes(&r[i]);
+		CHECK_EQ(result[i].size, VEZ_CLUSTER_BYTES_MAX);
+		CHECK_EQ(room[i][0], 'a' + i % VEZ_CLUSTER_RELATED_MAX);
+	}
+	for (int i = 0; i < VEZ_CLUSTER_RELATED_MAX; i++)
+		CHECK_EQ(vez_cluster_monitor_close(m[i]) | vez_cluster_monitor_close(n[i]), 0);
+	CHECK_EQ(vez_cluster_synchronizer_close(y) | vez_cluster_close(c) | vez_cluster_close(other), 0);
 }
 
 /* ---- a history of steps ---- */
@@ -571,6 +647,7 @@ const struct test synchronizer_tests[] = {
 	{ "synchronizer: limits", limits },
 	{ "synchronizer: one step", one_step },
 	{ "synchronizer: guards", guards },
+	{ "synchronizer: largest", largest },
 	{ "synchronizer: faults, killed", killed },
 	{ "synchronizer: faults, cut often", cut_often },
 	{ NULL, NULL },
