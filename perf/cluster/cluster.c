@@ -5,14 +5,15 @@
  *	handover   --waiters sessions wait in line; each, when it has its turn, gives it to the next. The time is from
  *	           the beginning of a release until the next one knows; packets and events are what the servers counted.
  *	pending    --waiters requests of one session wait: the memory and the threads that they take
+ *	calls, table, pair: calls.c
  *
  * Implementations of handover: vez; parent, in which everybody watches the node below which the requests are, lists
  * them at each event, and looks who is first; floor, the least that any can be: the one before writes to a node that
  * the next one watches.
  *
- * Checked: that each has its turn, after the one before. Seen to fail: with a line whose second is told of the third.
+ * Checked: that each has its turn, after the one before. Seen to fail: with a line whose second is told when the first
+ * is; with a parent of which who looks does so only while more than two are in line.
  */
-#define THREADED
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <malloc.h>
@@ -23,30 +24,24 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include <vez.h>
-#include <vez/cluster.h>
-#include <zookeeper/zookeeper.h>
 
+#include "cluster.h"
 #include "perf.h"
 
-#define MOST 64
-#define SESSION_MS 60000
-#define SOON vez_after_ms(50000)
-
 static struct perf_option options[] = {
-	{ "impl", "vez", "vez, parent, floor" },
-	{ "mode", "handover", "handover, pending" },
-	{ "waiters", "8", "how many wait" },
-	{ "ops", "200", "hand-overs in all, at least" },
+	{ "impl", "vez", "vez, parent, floor; of calls, table, pair: calls.c" },
+	{ "mode", "handover", "handover, pending; calls, table, pair" },
+	{ "waiters", "8", "how many wait, or call" },
+	{ "ops", "200", "hand-overs in all, at least, or calls" },
 	{ "cpu", "any", "the processor to run on, or any" },
 	{ NULL, NULL, NULL },
 };
 
-static const char *servers;
-static unsigned waiters;
-static char base[64];
+const char *servers;
+unsigned waiters;
+char base[64];
 
-static void must(int rc, const char *what)
+void must(int rc, const char *what)
 {
 	if (rc != 0)
 		perf_fail("%s: %d", what, rc);
@@ -58,10 +53,6 @@ static void a_moment(void)
 }
 
 /* ---- what the servers count ---- */
-
-struct counts {
-	long long received, sent;
-};
 
 /* Of all that are connected and have a session: who merely asks has none. */
 static void look_at(const char *host, int port, struct counts *sum)
@@ -100,7 +91,7 @@ static struct counts look(void)
 }
 
 /* When nothing happens any more. */
-static struct counts look_when_quiet(void)
+struct counts look_when_quiet(void)
 {
 	struct counts before = look();
 	for (int same = 0; same < 5;) {
@@ -123,7 +114,7 @@ struct raw {
 
 static struct raw raw[MOST];
 
-static zhandle_t *raw_open(void)
+zhandle_t *raw_open(void)
 {
 	zhandle_t *zh = zookeeper_init(servers, NULL, SESSION_MS, NULL, NULL, 0);
 	for (int i = 0; zoo_state(zh) != ZOO_CONNECTED_STATE; i++, a_moment())
@@ -342,7 +333,7 @@ static void all(void (*one)(unsigned))
 		one(i);
 }
 
-static int by_size(const void *a, const void *b)
+int by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -452,6 +443,8 @@ int main(int argc, char **argv)
 	must(zoo_create(looks, base, "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0), "create");
 	if (strcmp(mode, "pending") == 0) {
 		pending();
+	} else if (waiters > 0 && waiters <= MOST &&
+		   calls(mode, impl, perf_number(options, "ops"), perf_option(options, "cpu"))) {
 	} else {
 		const struct way *way = NULL;
 		for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)

@@ -8,8 +8,13 @@
  *  desk     an object that is open; all inside the session's monitor, but the batch while it is served
  *           wanted    a look is to follow. busy: one is under way: line and state are read; then, if this process is
  *                     the one that serves, the calls; they are served, outside; and committed
- *           on_duty   its last commit was made, and what came meanwhile is to be served, too
+ *           on_duty   its last commit was made, and what came meanwhile is to be served, too. summoned: so is what the
+ *                     next look finds, whatever comes of the one that is under way
+ *           outrun    its last commit was refused; last_seen, had_seen: what "s" had said of calls before
  *           batch     the calls of the line; its state is what "s" of that version says
+ *           parts     other desks, as this one (whole) sees them while it serves: of each the state, and those that
+ *                     wait there. looks_on: the process's own desk for the same object
+ *           watched   a change of "s" will tell. arming: that is being asked for
  * Invariants
  *  K1 a commit is one transaction: "s", if nobody has set it meanwhile; and the result of each call that was served, if
  *     it has none and is there. So the commits form one sequence, and each call is part of it once, or never.
@@ -22,10 +27,22 @@
  *     session ends, and who relied on it looks.
  *  K4 a call that waits at its guard is asked again in each commit, for only commits change the state. So nobody has to
  *     look for its sake. Each of them is told by a watch on its own node.
+ *     Two kinds of calls are not: those of a desk with parts, since others commit to the parts; and calls of no name,
+ *     which only their own process can run. So a process with such a call that waits (slip: waits) watches those
+ *     states, and looks after each change. It knows that the call waits: it has committed that itself, or its node was
+ *     marked in the commit. Of a desk with parts the process of the first that waits serves; the others watch its
+ *     session. A watch is set by what reads the state: what changes afterwards is told.
  *  K5 the line is read before the state: what the state says of calls is true of a line that is not newer. A call that
  *     is in the list, not after "seen" and not among those who wait has its result.
+ *  K6 a commit of a desk with parts sets or checks the state of each, and asks those that wait there before it: to who
+ *     waits at a part it is a commit as any other. Of optimistic commits one at least succeeds, so that no order of
+ *     desks can deadlock and nothing is held by a process that dies.
+ *  K7 a call of no name that is unseen stops all processes but its own: who comes to it marks it, and does no more. It
+ *     is the first that is unseen then, so its process serves (K2), and goes on with the others.
  * Ordering: the session's monitor; commits by the version of "s".
  * Progress: first come first served, but for those that wait at guards. A process serves others as long as they come.
+ *  What has parts is tried again while others commit to these between its look and its commit: some call goes on, but
+ *  not always that one.
  * Lifetime: the memory is the session's, since the client may name it until then.
  * Sources: delegated execution, combined: C. Martins (2009); flat combining: D. Hendler et al. (2010).
  */
@@ -53,10 +70,18 @@ void vez__desk_making(struct vez__slip *s)
 	want_look(s->owner);
 }
 
+/* At the states that it waits for, or its turn. */
+void vez__desk_marked(struct vez__slip *s)
+{
+	struct vez__desk *d = s->owner;
+	s->waits |= d->part_count > 0;
+	want_look(d);
+}
+
 void vez__desk_left(struct vez__slip *s)
 {
 	struct vez__desk *d = s->owner;
-	d->on_duty = true;
+	d->summoned = true;
 	want_look(d);
 }
 
@@ -78,8 +103,25 @@ static struct vez__slip *own_slip(const struct vez__served *call)
 	return call->entry.session == c->id ? vez__slip_find(c, call->entry.id) : NULL;
 }
 
+/* Whether a call of this process's waits that others do not ask whenever its guard may have become true. */
+static bool has_waiting(const struct vez__desk *d)
+{
+	const struct vez__slip *s;
+	cds_list_for_each_entry(s, &d->slips, place)
+		if (s->waits && s->want == VEZ__SLIP_WAIT)
+			return true;
+	return false;
+}
+
+static struct vez__desk *whole_of(struct vez__desk *d)
+{
+	return d->whole ? d->whole : d;
+}
+
 static void clear_batch(struct vez__desk *d)
 {
+	for (size_t i = 0; i < d->part_count; i++)
+		clear_batch(&d->parts[i]);
 	for (size_t i = 0; i < d->batch.count; i++) {
 		free(d->batch.calls[i].value);
 		free(d->batch.calls[i].result);
@@ -108,6 +150,7 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 	size_t length = a->length > 0 ? (size_t)a->length : 0;
 	d->version = a->stat->version;
 	d->any_seen = length > 0;
+	d->seen = -1; /* before the first place */
 	d->more = false;
 	d->batch.state_size = 0;
 	if (length == 0)
@@ -164,22 +207,37 @@ static void tell_own(struct vez__desk *d)
 		struct vez__note n;
 		if (!s || i >= d->batch.considered)
 			continue;
-		if (call->answered && vez__note_read(&n, call->result, call->result_length))
+		if (call->answered && vez__note_read(&n, call->result, call->result_length)) {
 			vez__slip_answered(s, n.rc, n.bytes, n.size);
-		else if (!call->answered)
+		} else if (!call->answered) {
+			s->waits |= d->part_count > 0 || call->own.body;
 			vez__slip_listen(s);
+		}
 	}
+	for (size_t i = 0; i < d->part_count; i++)
+		tell_own(&d->parts[i]);
+}
+
+/* Those of parts that would have made the transaction too long are asked in another one. */
+static void look_at_parts(struct vez__desk *d)
+{
+	for (size_t i = 0; i < d->part_count; i++)
+		if (d->parts[i].batch.more)
+			want_look(d->parts[i].looks_on);
 }
 
 static void committed(void *arg, const struct vez__answer *a)
 {
 	struct vez__desk *d = arg;
-	if (a->rc == ZOK)
+	if (a->rc == ZOK) {
 		tell_own(d);
+		look_at_parts(d);
+	}
 	if (a->rc == ZOK || vez__unanswered(a->rc))
 		d->on_duty = true;
-	else if (a->rc == ZBADVERSION)
-		d->on_duty = false;
+	d->outrun = a->rc == ZBADVERSION;
+	d->had_seen = d->any_seen;
+	d->last_seen = d->seen;
 	d->wanted = true;
 	finish(d);
 }
@@ -188,7 +246,7 @@ static void committed(void *arg, const struct vez__answer *a)
 static bool has_news(const struct vez__desk *d)
 {
 	const struct vez__batch *b = &d->batch;
-	if (b->changed || b->opens || b->more != d->more || b->vanished > 0)
+	if (b->changed || b->opens || b->more != d->more || b->vanished > 0 || (b->turn && b->turn->version == 0))
 		return true;
 	for (size_t i = 0; i < b->considered; i++)
 		if (b->calls[i].answered || !b->calls[i].blocked)
@@ -196,37 +254,90 @@ static bool has_news(const struct vez__desk *d)
 	return false;
 }
 
+static void edit_call(const struct vez__served *call, struct vez__edit *e, const void *value, int size)
+{
+	snprintf(e->path, sizeof e->path, "%s/%s", call->desk->path, call->name);
+	e->size = size;
+	e->data = malloc((size_t)size);
+	if (!e->data)
+		abort();
+	memcpy(e->data, value, (size_t)size);
+}
+
+/* Its result, if the node has none. Only its own process sets that of a call of no name. */
+static void edit_result(const struct vez__served *call, struct vez__edit *e)
+{
+	edit_call(call, e, call->result, call->result_length);
+	e->version = call->own.body ? -1 : call->desk->part_count > 0 && call->blocked;
+}
+
+/* K4, K7: its process is to know. */
+static bool is_marked(const struct vez__desk *d, const struct vez__served *call)
+{
+	if (call == d->batch.turn)
+		return call->version == 0;
+	return d->part_count > 0 && call->value && !call->answered && !call->blocked;
+}
+
+static int edit_calls(const struct vez__desk *d, struct vez__edit *edits)
+{
+	const struct vez__batch *b = &d->batch;
+	int count = 0;
+	for (size_t i = 0; i < b->considered; i++) {
+		const struct vez__served *call = &b->calls[i];
+		if (call->value && call->answered)
+			edit_result(call, &edits[count++]);
+		else if (is_marked(d, call))
+			edit_call(call, &edits[count++], call->value, call->value_length);
+	}
+	if (b->turn && is_marked(d, b->turn))
+		edit_call(b->turn, &edits[count++], b->turn->value, b->turn->value_length);
+	return count;
+}
+
+static void edit_state(const struct vez__desk *d, struct vez__edit *e)
+{
+	const struct vez__batch *b = &d->batch;
+	int32_t seen = d->seen;
+	if (b->considered > 0 && !b->calls[b->considered - 1].blocked)
+		seen = b->calls[b->considered - 1].entry.number;
+	strcpy(e->path, d->state_path);
+	e->version = d->version;
+	if (d->whole && !b->changed)
+		e->only_check = true;
+	else
+		e->data = new_state(b, seen, &e->size);
+}
+
+/* Those that were not considered are another process's to go on with: the next look relies on it. */
+static void nothing_to_commit(struct vez__desk *d)
+{
+	d->on_duty = false;
+	d->wanted |= d->batch.considered < d->batch.count;
+	tell_own(d);
+	finish(d);
+}
+
 /* Inside. */
 static void commit(struct vez__desk *d)
 {
 	struct vez__batch *b = &d->batch;
 	if (!has_news(d)) {
-		d->on_duty = false;
-		tell_own(d);
-		finish(d);
+		nothing_to_commit(d);
 		return;
 	}
-	struct vez__edit *edits = calloc(b->considered + 2, sizeof *edits);
-	int count = 0;
+	size_t most = b->considered + 3;
+	for (size_t i = 0; i < d->part_count; i++)
+		most += d->parts[i].batch.considered + 1;
+	struct vez__edit *edits = calloc(most, sizeof *edits);
+	int count = 1;
 	if (!edits)
 		abort();
-	int32_t seen = d->seen;
-	if (b->considered > 0 && !b->calls[b->considered - 1].blocked)
-		seen = b->calls[b->considered - 1].entry.number;
-	strcpy(edits[0].path, d->state_path);
-	edits[0].version = d->version;
-	edits[0].data = new_state(b, seen, &edits[0].size);
-	count++;
-	for (size_t i = 0; i < b->considered; i++) {
-		if (!b->calls[i].value || !b->calls[i].answered)
-			continue;
-		struct vez__edit *e = &edits[count++];
-		snprintf(e->path, sizeof e->path, "%s/%s", d->path, b->calls[i].name);
-		e->size = b->calls[i].result_length;
-		e->data = malloc((size_t)e->size);
-		if (!e->data)
-			abort();
-		memcpy(e->data, b->calls[i].result, (size_t)e->size);
+	edit_state(d, &edits[0]);
+	count += edit_calls(d, &edits[count]);
+	for (size_t i = 0; i < d->part_count; i++) {
+		edit_state(&d->parts[i], &edits[count++]);
+		count += edit_calls(&d->parts[i], &edits[count]);
 	}
 	if (b->opens) {
 		snprintf(edits[count].path, sizeof edits[count].path, "%s/closed", d->path);
@@ -240,6 +351,8 @@ static void serve(struct vez__work *work)
 {
 	struct vez__desk *d = caa_container_of(work, struct vez__desk, work);
 	d->batch.considered = d->batch.count;
+	for (size_t i = 0; i < d->part_count; i++)
+		d->parts[i].batch.considered = d->parts[i].batch.count;
 	d->rules->serve(d, &d->batch);
 	vez__session_enter(d->c);
 	if (d->c->over)
@@ -251,8 +364,9 @@ static void serve(struct vez__work *work)
 
 /* ---- the calls are read ---- */
 
-static void read_one(struct vez__desk *d)
+static void read_one(struct vez__desk *part)
 {
+	struct vez__desk *d = whole_of(part);
 	if (--d->flying > 0)
 		return;
 	if (d->failed) {
@@ -269,6 +383,7 @@ static void keep_value(struct vez__served *call, const void *value, int length)
 	if (!call->value)
 		abort();
 	memcpy(call->value, value, (size_t)length);
+	call->value_length = length;
 	if (vez__note_read(&call->note, call->value, length) && !call->note.answered)
 		return;
 	free(call->value);
@@ -278,28 +393,40 @@ static void keep_value(struct vez__served *call, const void *value, int length)
 static void call_read(void *arg, const struct vez__answer *a)
 {
 	struct vez__served *call = arg;
-	if (a->rc == ZOK && a->value && a->length > 0)
+	if (a->rc == ZOK && a->value && a->length > 0) {
 		keep_value(call, a->value, a->length);
-	else if (vez__unanswered(a->rc))
-		call->desk->failed = true;
+		call->version = a->stat->version;
+	} else if (vez__unanswered(a->rc)) {
+		whole_of(call->desk)->failed = true;
+	}
 	read_one(call->desk);
+}
+
+/* Of this desk, or of that part. */
+static void ask_calls(struct vez__desk *d)
+{
+	char path[VEZ__PATH];
+	for (size_t i = 0; i < d->batch.count; i++) {
+		struct vez__served *call = &d->batch.calls[i];
+		struct vez__slip *own = own_slip(call);
+		if (own && own->want == VEZ__SLIP_WAIT) {
+			keep_value(call, own->value, own->size);
+			call->own = own->own;
+		}
+		if (call->entry.session == d->c->id)
+			continue;
+		whole_of(d)->flying++;
+		snprintf(path, sizeof path, "%s/%s", d->path, call->name);
+		vez__call_get(d->c, call_read, call, path, NULL, NULL);
+	}
 }
 
 static void read_calls(struct vez__desk *d)
 {
-	char path[VEZ__PATH];
 	d->flying = 1;
-	for (size_t i = 0; i < d->batch.count; i++) {
-		struct vez__served *call = &d->batch.calls[i];
-		struct vez__slip *own = own_slip(call);
-		if (own && own->want == VEZ__SLIP_WAIT)
-			keep_value(call, own->value, own->size);
-		if (call->entry.session == d->c->id)
-			continue;
-		d->flying++;
-		snprintf(path, sizeof path, "%s/%s", d->path, call->name);
-		vez__call_get(d->c, call_read, call, path, NULL, NULL);
-	}
+	ask_calls(d);
+	for (size_t i = 0; i < d->part_count; i++)
+		ask_calls(&d->parts[i]);
 	read_one(d);
 }
 
@@ -329,7 +456,7 @@ static void hear_own(struct vez__desk *d)
 	}
 }
 
-/* Leaves of the line those that have no result. */
+/* Leaves of the line those that have no result; of that of a part, those that wait. */
 static void keep_candidates(struct vez__desk *d)
 {
 	struct vez__batch *b = &d->batch;
@@ -338,7 +465,7 @@ static void keep_candidates(struct vez__desk *d)
 		struct vez__served *call = &b->calls[i];
 		call->blocked = is_blocked(d, call->entry.number);
 		bool unseen = is_unseen(d, call->entry.number);
-		if (!call->blocked && !unseen)
+		if (!call->blocked && (!unseen || d->whole))
 			continue;
 		waiting += call->blocked;
 		b->calls[kept++] = *call;
@@ -364,7 +491,9 @@ static bool serves(const struct vez__desk *d)
 	for (size_t i = 0; i < b->count; i++)
 		if (!b->calls[i].blocked)
 			return d->on_duty || b->calls[i].entry.session == d->c->id;
-	return false;
+	if (d->part_count > 0)
+		return b->count > 0 && (d->on_duty || b->calls[0].entry.session == d->c->id);
+	return d->on_duty && has_waiting(d);
 }
 
 /* Others serve: who has calls here is told by watches; and looks again if one it relies on dies. */
@@ -377,23 +506,35 @@ static void rely(struct vez__desk *d)
 		struct vez__slip *s = own_slip(call);
 		if (s)
 			vez__slip_listen(s);
-		if (!call->blocked && own_behind)
+		if ((!call->blocked || d->part_count > 0) && own_behind)
 			vez__peer_watch(d->c, call->entry.session);
 		own_behind |= s != NULL;
 	}
 	finish(d);
 }
 
-static void looked(struct vez__desk *d)
+/* Who has come first is on duty, unless that was somebody who serves elsewhere (K6). */
+static void note_who_was_first(struct vez__desk *d)
 {
+	if (d->outrun && d->any_seen && (!d->had_seen || vez__before(d->last_seen, d->seen)))
+		d->on_duty = false;
+	d->outrun = false;
+}
+
+static void looked(struct vez__desk *part)
+{
+	struct vez__desk *d = whole_of(part);
 	if (--d->flying > 0)
 		return;
 	if (d->failed || d->c->over) {
 		finish(d);
 		return;
 	}
+	note_who_was_first(d);
 	hear_own(d);
 	keep_candidates(d);
+	for (size_t i = 0; i < d->part_count; i++)
+		keep_candidates(&d->parts[i]);
 	if (!serves(d)) {
 		rely(d);
 		return;
@@ -410,8 +551,9 @@ static void fail_all(struct vez__desk *d, int code)
 		vez__slip_fail(s, code);
 }
 
-static void look_failed(struct vez__desk *d, int rc)
+static void look_failed(struct vez__desk *part, int rc)
 {
+	struct vez__desk *d = whole_of(part);
 	d->failed = true;
 	if (vez__unanswered(rc))
 		d->wanted = true;
@@ -446,13 +588,41 @@ static void line_read(void *arg, const struct vez__answer *a)
 static void state_read(void *arg, const struct vez__answer *a)
 {
 	struct vez__desk *d = arg;
+	if (d->arming)
+		d->watched = a->rc == ZOK;
+	d->arming = false;
 	if (a->rc != ZOK) {
 		look_failed(d, a->rc);
 	} else if (!read_state(d, a)) {
-		d->failed = true;
-		fail_all(d, EIO);
+		whole_of(d)->failed = true;
+		fail_all(whole_of(d), EIO);
 	}
 	looked(d);
+}
+
+static void on_state(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+{
+	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
+	struct vez__desk *part = ctx, *d = whole_of(part);
+	(void)state;
+	(void)path;
+	if (type == ZOO_SESSION_EVENT)
+		return;
+	vez__session_enter(c);
+	part->watched = false;
+	if (has_waiting(d)) {
+		d->summoned |= d->part_count == 0;
+		want_look(d);
+	}
+	vez__session_leave(c);
+}
+
+/* K5: the line first. */
+static void ask_line(struct vez__desk *d, bool watch)
+{
+	d->arming = watch && !d->watched;
+	vez__call_list(d->c, line_read, d, d->path, NULL, NULL);
+	vez__call_get(d->c, state_read, d, d->state_path, d->arming ? on_state : NULL, d);
 }
 
 static void look(struct vez__job *job)
@@ -461,11 +631,18 @@ static void look(struct vez__job *job)
 	if (d->busy || !d->wanted)
 		return;
 	d->wanted = false;
+	if (d->summoned) {
+		d->on_duty = true;
+		d->outrun = false;
+	}
+	d->summoned = false;
 	d->busy = true;
 	d->failed = false;
-	d->flying = 2;
-	vez__call_list(d->c, line_read, d, d->path, NULL, NULL);
-	vez__call_get(d->c, state_read, d, d->state_path, NULL, NULL);
+	d->flying = 2 + 2 * (unsigned)d->part_count;
+	bool waits = has_waiting(d);
+	ask_line(d, waits && d->part_count == 0);
+	for (size_t i = 0; i < d->part_count; i++)
+		ask_line(&d->parts[i], waits);
 }
 
 /* ---- serving ---- */
@@ -474,6 +651,11 @@ bool vez__served_is(const struct vez__served *s, const char *operation)
 {
 	return s->value && s->note.operation_length == strlen(operation) &&
 	       memcmp(s->note.operation, operation, s->note.operation_length) == 0;
+}
+
+bool vez__served_is_own(const struct vez__served *s)
+{
+	return s->value && s->note.operation_length == 0;
 }
 
 void vez__served_answer(struct vez__batch *b, struct vez__served *s, int rc, const void *bytes, size_t size)
@@ -504,12 +686,38 @@ int vez__desk_call_async(struct vez__desk *d, const char *operation, const void 
 	return vez__slip_call_async(d->c, &d->rules->slip, d, &d->slips, d->path, operation, argument, size, into, r);
 }
 
+int vez__desk_own_async(struct vez__desk *d, struct vez__own own, const void *argument, size_t size,
+			struct vez__into into, vez_request_t *r)
+{
+	return vez__slip_own_async(d->c, &d->rules->slip, d, &d->slips, d->path, own, argument, size, into, r);
+}
+
 void vez__desk_post(struct vez__desk *d, const char *operation, const void *argument, size_t size)
 {
 	vez__slip_post(d->c, &d->rules->slip, d, &d->slips, d->path, operation, argument, size);
 }
 
 /* ---- opening ---- */
+
+int vez__desk_parts(struct vez__desk *d, struct vez__desk *parts, struct vez__desk *const *desks, size_t count)
+{
+	int rc = 0;
+	d->parts = parts;
+	d->part_count = count;
+	for (size_t i = 0; i < count; i++) {
+		struct vez__desk *part = &parts[i];
+		CDS_INIT_LIST_HEAD(&part->slips);
+		part->c = desks[i]->c;
+		part->whole = d;
+		part->looks_on = desks[i];
+		strcpy(part->path, desks[i]->path);
+		strcpy(part->state_path, desks[i]->state_path);
+		part->batch.state = malloc(VEZ_CLUSTER_STATE_MAX);
+		if (!part->batch.state)
+			rc = ENOMEM;
+	}
+	return rc;
+}
 
 int vez__desk_open(struct vez__desk *d, vez_cluster_t *c, const struct vez__desk_rules *rules, const char *kind,
 		   const char *name, uint32_t number, const char *third, void (*free_thing)(struct vez__thing *t),
@@ -541,6 +749,9 @@ void vez__desk_free(struct vez__desk *d)
 {
 	clear_batch(d);
 	free(d->batch.state);
+	for (size_t i = 0; i < d->part_count; i++)
+		free(d->parts[i].batch.state);
+	free(d->parts);
 }
 
 static bool is_used(const struct vez__desk *d)

@@ -9,7 +9,8 @@
  *     leaves the state as it was.
  *  O2 in a batch the calls that wait at their guards are asked again, first come first, after each body that ran:
  *     before the next call is looked at none of them could go.
- *  O3 all members have the same operations, by their names: the object's number is made of these.
+ *  O3 all members have the same operations, by their names: the object's number is made of these. A call of no name is
+ *     of a function that only its own process has (vez_cluster_guarded_t): others leave it, and what is behind it.
  * Ordering, progress: of the desk. Lifetime: of the session.
  * Sources: monitors: C. A. R. Hoare (1974); guards that are asked again after each request: C. Martins (2009).
  */
@@ -26,19 +27,33 @@ static const vez_cluster_operation_t *find(const struct vez_cluster_monitor *m, 
 	return NULL;
 }
 
-/* True: it has run, or cannot. */
-static bool run(struct vez_cluster_monitor *m, struct vez__batch *b, struct vez__served *s)
+/* What runs for it; or there is no such thing. */
+static struct vez__own function_of(const struct vez_cluster_monitor *m, const struct vez__served *s)
 {
 	const vez_cluster_operation_t *o = find(m, s);
-	if (!o) {
+	return o ? (struct vez__own){ o->guard, o->body, m->arg } : s->own;
+}
+
+/* Waits for its own process. */
+static bool is_of_others(const struct vez__served *s)
+{
+	return vez__served_is_own(s) && !s->own.body;
+}
+
+static bool run(struct vez_cluster_monitor *m, struct vez__batch *b, struct vez__served *s)
+{
+	struct vez__own f = function_of(m, s);
+	if (is_of_others(s))
+		return false;
+	if (!f.body) {
 		vez__served_answer(b, s, ENOSYS, NULL, 0);
 		return true;
 	}
 	vez_cluster_step_t step = { b->state, b->state_size, s->note.bytes, s->note.size, m->result, 0 };
-	if (o->guard && !o->guard(&step, m->arg))
+	if (f.guard && !f.guard(&step, f.arg))
 		return false;
 	memcpy(m->saved, b->state, b->state_size);
-	int rc = o->body(&step, m->arg);
+	int rc = f.body(&step, f.arg);
 	if (rc == 0 && (step.state_size > VEZ_CLUSTER_STATE_MAX || step.result_size > VEZ_CLUSTER_BYTES_MAX))
 		rc = EMSGSIZE;
 	if (rc == 0)
@@ -50,18 +65,23 @@ static bool run(struct vez_cluster_monitor *m, struct vez__batch *b, struct vez_
 	return true;
 }
 
-/* Those before end that wait, as long as one of them can go. */
-static void run_waiting(struct vez_cluster_monitor *m, struct vez__batch *b, size_t end)
+static bool full(const struct vez_cluster_monitor *m, const struct vez__batch *b)
+{
+	(void)m;
+	return vez__batch_full(b);
+}
+
+void vez__monitor_run_waiting(struct vez_cluster_monitor *m, struct vez__batch *b, size_t end)
 {
 	for (size_t i = 0; i < end; i++) {
 		struct vez__served *s = &b->calls[i];
 		if (!s->value || s->answered)
 			continue;
-		if (vez__batch_full(b)) {
+		if (m->full(m, b)) {
 			b->more = true;
 			return;
 		}
-		if (run(m, b, s))
+		if (m->run(m, b, s))
 			i = (size_t)-1;
 	}
 }
@@ -80,17 +100,18 @@ void vez__monitor_serve(struct vez__desk *d, struct vez__batch *b)
 	size_t next = 0;
 	while (next < b->count && b->calls[next].blocked)
 		next++;
-	run_waiting(m, b, next);
+	vez__monitor_run_waiting(m, b, next);
 	for (; next < b->count; next++) {
 		struct vez__served *s = &b->calls[next];
-		if (vez__batch_full(b)) {
+		if (m->full(m, b) || is_of_others(s)) {
+			b->turn = is_of_others(s) ? s : NULL;
 			b->considered = next;
 			return;
 		}
 		if (!s->value)
 			continue;
-		if (run(m, b, s))
-			run_waiting(m, b, next);
+		if (m->run(m, b, s))
+			vez__monitor_run_waiting(m, b, next);
 		else if (waiting(b, next + 1) > VEZ__MOST_BLOCKED)
 			vez__served_answer(b, s, EAGAIN, NULL, 0);
 	}
@@ -114,6 +135,8 @@ int vez__monitor_open(vez_cluster_monitor_t **made, vez_cluster_t *c, const stru
 	struct vez_cluster_monitor *m = calloc(1, sizeof *m);
 	if (!m)
 		return ENOMEM;
+	m->run = run;
+	m->full = full;
 	m->operations = operations;
 	m->count = count;
 	m->arg = arg;
@@ -130,36 +153,36 @@ int vez__monitor_open(vez_cluster_monitor_t **made, vez_cluster_t *c, const stru
 }
 
 static const struct vez__desk_rules rules = {
-	.slip = { .making = vez__desk_making, .left = vez__desk_left },
+	.slip = { .making = vez__desk_making, .left = vez__desk_left, .marked = vez__desk_marked },
 	.serve = vez__monitor_serve,
 };
 
-/* FNV-1a, of all names in their order. */
-static uint32_t hash(const vez_cluster_operation_t *operations, size_t count)
+/* FNV-1a. */
+uint32_t vez__monitor_hash(uint32_t hash, const char *name)
 {
-	uint32_t h = UINT32_C(2166136261);
-	for (size_t i = 0; i < count; i++)
-		for (const char *at = operations[i].name;; at++) {
-			h = (h ^ (unsigned char)*at) * UINT32_C(16777619);
-			if (!*at)
-				break;
-		}
-	return h;
+	if (hash == 0)
+		hash = UINT32_C(2166136261);
+	for (const char *at = name;; at++) {
+		hash = (hash ^ (unsigned char)*at) * UINT32_C(16777619);
+		if (!*at)
+			return hash;
+	}
 }
 
 int vez_cluster_monitor_open(vez_cluster_monitor_t **m, vez_cluster_t *c, const char *name,
 			     const vez_cluster_operation_t *operations, size_t count, void *arg,
 			     vez_deadline_t deadline, vez_cancel_t *cancel)
 {
+	uint32_t hash = 0;
 	if (count == 0)
 		return EINVAL;
 	for (size_t i = 0; i < count; i++) {
 		int rc = operations[i].body ? vez__name_check(operations[i].name) : EINVAL;
 		if (rc != 0)
 			return rc;
+		hash = vez__monitor_hash(hash, operations[i].name);
 	}
-	return vez__monitor_open(m, c, &rules, "monitor", name, hash(operations, count), operations, count, arg,
-				 deadline, cancel);
+	return vez__monitor_open(m, c, &rules, "monitor", name, hash, operations, count, arg, deadline, cancel);
 }
 
 int vez_cluster_monitor_close(vez_cluster_monitor_t *m)
@@ -189,4 +212,27 @@ int vez_cluster_monitor_call_async(vez_cluster_monitor_t *m, const char *operati
 {
 	struct vez__into into = { .bytes = result };
 	return has(m, operation) ? vez__desk_call_async(&m->desk, operation, argument, size, into, r) : ENOSYS;
+}
+
+/* ---- functions that only this process has ---- */
+
+int vez_cluster_guarded_call_async(vez_cluster_guarded_t f, const void *argument, size_t size,
+				   vez_cluster_bytes_t *result, vez_request_t *r)
+{
+	struct vez__own own = { f.guard, f.body, f.arg };
+	struct vez__into into = { .bytes = result };
+	return f.body ? vez__desk_own_async(&f.monitor->desk, own, argument, size, into, r) : EINVAL;
+}
+
+int vez_cluster_guarded_call(vez_cluster_guarded_t f, const void *argument, size_t size, vez_cluster_bytes_t *result,
+			     vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	vez_request_t r;
+	vez_request_init(&r, NULL, NULL);
+	vez_request_set_limits(&r, deadline, cancel);
+	int rc = vez_cluster_guarded_call_async(f, argument, size, result, &r);
+	if (rc != EINPROGRESS)
+		return rc;
+	vez_request_wait(&r, VEZ_FOREVER, NULL);
+	return vez_request_result(&r);
 }

@@ -4,20 +4,24 @@
  *
  * State
  *  node     an ephemeral one, in line with the others of its object; its name says whose it is (list.c). Its value says
- *           what is called, and from some moment on what came of it. It is set once
+ *           what is called, and from some moment on what came of it. Before that it may be set to the same again: a
+ *           mark, by which who serves tells the call's own process to look
  *  slip     all inside the session's monitor
  *           node     ABSENT, MAKING, UNSURE whether it was made, THERE, GONE
  *           want     WAIT for a result; RECALL, its node is to go if there is none; LEAVE, the node is to go
  *           aim      whether its watch is BLANK, LOADED (to be set), SET or being so; only if it listens
  *           request, into  the caller's, while the request is undecided
  *           flying   its calls to the servers that are under way
+ *           version  how often the node had been set when it was last read, and had no result
+ *           waits    desk.c. own: what only this process can run; of a call of no name
  * Invariants
  *  T1 there is one node for it, or none: an unanswered making is looked for behind all that the servers have agreed on.
  *     Nobody but the slip removes it, so one that is not found was never made.
  *  T2 a result is in the node before anybody is told, and stays until its own process has read it, or its session has
  *     ended: whatever breaks, it is told once.
- *  T3 a call whose caller has gone is removed only if it has no result (its version is 0); if there is one, whoever
- *     owns the slip is told (wasted). So a call that ends without a result is known not to have run.
+ *  T3 a call whose caller has gone is removed only if it has no result (its version is the one that had none; if it is
+ *     another, the node is read); if there is one, whoever owns the slip is told (wasted). So a call that ends without
+ *     a result is known not to have run.
  *  T4 the caller's request is not touched once it is decided; the slip lives until its node is gone.
  * Ordering: the session's monitor.
  * Progress: one watch, on the own node, and one event.
@@ -340,6 +344,15 @@ static void on_change(zhandle_t *zh, int type, int state, const char *path, void
 	vez__session_leave(c);
 }
 
+/* It has no result, and has been set so often. */
+static void note_version(struct vez__slip *s, int version)
+{
+	bool news = version > s->version;
+	s->version = version;
+	if (news && s->want == VEZ__SLIP_WAIT && s->rules->marked)
+		s->rules->marked(s);
+}
+
 static void heard(void *arg, const struct vez__answer *a)
 {
 	struct vez__slip *s = arg;
@@ -347,9 +360,13 @@ static void heard(void *arg, const struct vez__answer *a)
 	s->flying--;
 	if (s->aim == VEZ__SLIP_SETTING)
 		s->aim = a->rc == ZOK ? VEZ__SLIP_SET : VEZ__SLIP_LOADED;
-	if (a->rc == ZOK && vez__note_read(&n, a->value, a->length) && n.answered)
+	if (a->rc == ZOK && vez__note_read(&n, a->value, a->length) && n.answered) {
 		vez__slip_answered(s, n.rc, n.bytes, n.size);
-	else if (a->rc == ZOK || vez__unanswered(a->rc) || s->want != VEZ__SLIP_WAIT)
+		return;
+	}
+	if (a->rc == ZOK)
+		note_version(s, a->stat->version);
+	if (a->rc == ZOK || vez__unanswered(a->rc) || s->want != VEZ__SLIP_WAIT)
 		again(s);
 	else
 		vez__slip_fail(s, a->rc == ZNONODE ? VEZ_ELOST : vez__errno_of(a->rc));
@@ -390,10 +407,13 @@ static void late_result(void *arg, const struct vez__answer *a)
 	struct vez__slip *s = arg;
 	struct vez__note n;
 	s->flying--;
-	if (a->rc == ZOK && vez__note_read(&n, a->value, a->length) && n.answered)
+	if (a->rc == ZOK && vez__note_read(&n, a->value, a->length) && n.answered) {
 		vez__slip_answered(s, n.rc, n.bytes, n.size);
-	else
-		again(s);
+		return;
+	}
+	if (a->rc == ZOK)
+		note_version(s, a->stat->version);
+	again(s);
 }
 
 static void recalled(void *arg, const struct vez__answer *a)
@@ -407,7 +427,8 @@ static void recalled(void *arg, const struct vez__answer *a)
 		vez__call_get(s->c, late_result, s, path, NULL, NULL);
 		return;
 	}
-	if (!vez__unanswered(a->rc))
+	/* What has a result by now, and has been told of it, is there still. */
+	if (!vez__unanswered(a->rc) && a->rc != ZBADVERSION)
 		s->node = VEZ__SLIP_GONE;
 	again(s);
 }
@@ -418,7 +439,7 @@ static void remove_node(struct vez__slip *s)
 	path_of(s, path);
 	s->flying++;
 	if (s->want == VEZ__SLIP_RECALL)
-		vez__call_delete_version(s->c, recalled, s, path, 0);
+		vez__call_delete_version(s->c, recalled, s, path, s->version);
 	else
 		vez__call_delete(s->c, removed, s, path);
 }
@@ -484,9 +505,9 @@ static void begin(struct vez__slip *s, int rc)
 		again(s);
 }
 
-int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner,
-			 struct cds_list_head *owned, const char *parent, const char *operation,
-			 const void *argument, size_t size, struct vez__into into, vez_request_t *r)
+static int call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
+		      const char *parent, const char *operation, struct vez__own own, const void *argument,
+		      size_t size, struct vez__into into, vez_request_t *r)
 {
 	if (size > VEZ_CLUSTER_BYTES_MAX)
 		return EMSGSIZE;
@@ -503,6 +524,7 @@ int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, 
 	if (into.bytes)
 		into.bytes->size = 0;
 	s->into = into;
+	s->own = own;
 	s->request = r;
 	add_slip(s, owned);
 	uint64_t id = s->id;
@@ -515,6 +537,21 @@ int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, 
 		begin(s, rc);
 	vez__session_leave(c);
 	return rc;
+}
+
+int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner,
+			 struct cds_list_head *owned, const char *parent, const char *operation,
+			 const void *argument, size_t size, struct vez__into into, vez_request_t *r)
+{
+	return call_async(c, rules, owner, owned, parent, operation, (struct vez__own){ .body = NULL }, argument, size,
+			  into, r);
+}
+
+int vez__slip_own_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
+			const char *parent, struct vez__own own, const void *argument, size_t size,
+			struct vez__into into, vez_request_t *r)
+{
+	return call_async(c, rules, owner, owned, parent, "", own, argument, size, into, r);
 }
 
 int vez__slip_call(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,

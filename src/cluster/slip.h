@@ -31,6 +31,15 @@ struct vez__slip_rules {
 	void (*wasted)(struct vez__slip *s, int rc, const void *result, size_t size);
 	/* A recalled one, for which somebody waits: its node is gone, and had got no result. Has to end it. */
 	void (*recalled)(struct vez__slip *s);
+	/* Its node has been set, and to no result: so who serves has told it that it has to see to itself. */
+	void (*marked)(struct vez__slip *s);
+};
+
+/* What only the process of a call can run for it. */
+struct vez__own {
+	bool (*guard)(const vez_cluster_step_t *step, void *arg);
+	int (*body)(vez_cluster_step_t *step, void *arg); /* NULL: there is no such thing */
+	void *arg;
 };
 
 enum vez__slip_node { VEZ__SLIP_ABSENT, VEZ__SLIP_MAKING, VEZ__SLIP_UNSURE, VEZ__SLIP_THERE, VEZ__SLIP_GONE };
@@ -46,6 +55,7 @@ struct vez__slip {
 	const char *parent;
 	vez_request_t *request;
 	struct vez__into into;
+	struct vez__own own;
 	uint64_t id;
 	int32_t number;
 	unsigned watch;
@@ -53,6 +63,8 @@ struct vez__slip {
 	enum vez__slip_node node;
 	enum { VEZ__SLIP_WAIT, VEZ__SLIP_RECALL, VEZ__SLIP_LEAVE } want;
 	enum { VEZ__SLIP_BLANK, VEZ__SLIP_LOADED, VEZ__SLIP_SETTING, VEZ__SLIP_SET } aim;
+	int version;  /* how often its node is known to have been set without a result */
+	bool waits;   /* at a guard that others do not ask for it again whenever that may have become true */
 	bool listens; /* it is to have a watch */
 	bool begun;   /* its request has been queued */
 	char name[VEZ__NODE];
@@ -87,6 +99,10 @@ void *vez__note_result(int rc, const void *bytes, size_t size, int *length);
 int vez__slip_call_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner,
 			 struct cds_list_head *owned, const char *parent, const char *operation,
 			 const void *argument, size_t size, struct vez__into into, vez_request_t *r);
+/* The same, of what only this process can run. */
+int vez__slip_own_async(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
+			const char *parent, struct vez__own own, const void *argument, size_t size,
+			struct vez__into into, vez_request_t *r);
 int vez__slip_call(vez_cluster_t *c, const struct vez__slip_rules *rules, void *owner, struct cds_list_head *owned,
 		   const char *parent, const char *operation, const void *argument, size_t size,
 		   struct vez__into into, vez_deadline_t deadline, vez_cancel_t *cancel);

@@ -3,8 +3,8 @@
 # libvez-cluster exports what its header declares and nothing else, and libvez needs nothing of it; what is installed of
 # it is enough to build on; uninstall leaves nothing behind.
 #
-# Seen to fail: a function declared and not defined; a helper without static and with a public name; a .pc that does not
-# name vez; a header that is not in the list; an uninstall that forgets a page; the header installed by make install.
+# Seen to fail: a function declared and not defined; a .pc that does not name vez; a header that is not in the list; an
+# uninstall that forgets a page.
 set -eu
 cd "$(dirname "$0")/../.."
 tmp=$(mktemp -d)

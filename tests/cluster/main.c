@@ -11,7 +11,7 @@
 #include "test.h"
 
 static const struct test *const all[] = { session_tests, mutex_tests, sem_tests, event_tests, fault_tests,
-						monitor_tests, barrier_tests, remote_tests,
+						monitor_tests, synchronizer_tests, barrier_tests, remote_tests,
 					     tool_tests, part_tests };
 
 static int body(void *arg)

@@ -278,8 +278,8 @@ static uint32_t done(const struct runs *x)
 	return __atomic_load_n(&x->done, __ATOMIC_RELAXED);
 }
 
-/* Servers are killed one after another, under load: no call runs twice, none that is said not to have run has, and one
- * that was answered ran once. */
+/* Servers are killed one after another, under load, and callers between them: no call runs twice, none that is said not
+ * to have run has, and one that was answered ran once. */
 static void servers_killed(void)
 {
 	enum { CALLERS = 3, KILLS = 10 };
@@ -297,6 +297,13 @@ static void servers_killed(void)
 		kill(serving, SIGKILL);
 		CHECK_EQ(end_of(serving), 1000 + SIGKILL);
 		serving = start_child(server, &s);
+		if (i % 3 == 0) {
+			uint32_t victim = i / 3 % CALLERS;
+			kill(child[victim], SIGKILL);
+			CHECK_EQ(end_of(child[victim]), 1000 + SIGKILL);
+			k[victim].first += 20000 * CALLERS / 3; /* calls that it has not made */
+			child[victim] = start_child(caller, &k[victim]);
+		}
 	}
 	UNTIL(done(x) > 300);
 	__atomic_store_n(&x->stop, 1, __ATOMIC_RELAXED);

@@ -9,6 +9,6 @@ struct test {
 };
 
 extern const struct test session_tests[], mutex_tests[], sem_tests[], event_tests[], fault_tests[],
-	tool_tests[], part_tests[], monitor_tests[], barrier_tests[], remote_tests[];
+	tool_tests[], part_tests[], monitor_tests[], synchronizer_tests[], barrier_tests[], remote_tests[];
 
 #endif

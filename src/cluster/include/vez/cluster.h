@@ -243,6 +243,75 @@ int vez_cluster_monitor_call(vez_cluster_monitor_t *m, const char *operation, co
 int vez_cluster_monitor_call_async(vez_cluster_monitor_t *m, const char *operation, const void *argument, size_t size,
 				   vez_cluster_bytes_t *result, vez_request_t *r);
 
+/* A function that is put under a monitor while the program runs, and that only this process has; and when it may run.
+ * To be handed around, and called like the function itself. guard may be NULL; both, and arg, must stay where they are
+ * until the session is closed. */
+typedef struct vez_cluster_guarded {
+	vez_cluster_monitor_t *monitor;
+	bool (*guard)(const vez_cluster_step_t *step, void *arg);
+	int (*body)(vez_cluster_step_t *step, void *arg);
+	void *arg;
+} vez_cluster_guarded_t;
+
+/* As vez_cluster_monitor_call, in the same order, but it runs in the process that calls it, on its session's thread:
+ * the others do nothing until it has. So processes that share nothing but a monitor's name and operations can each put
+ * functions of their own under it; one that others have is served sooner. While it waits for its guard, each change of
+ * the state has this process look. EINVAL: body is NULL. */
+int vez_cluster_guarded_call(vez_cluster_guarded_t f, const void *argument, size_t size, vez_cluster_bytes_t *result,
+			     vez_deadline_t deadline, vez_cancel_t *cancel);
+/* result and its data must stay where they are, too, until r completes. */
+int vez_cluster_guarded_call_async(vez_cluster_guarded_t f, const void *argument, size_t size,
+				   vez_cluster_bytes_t *result, vez_request_t *r);
+
+/* ---- synchronizer: several monitors ---- */
+
+#define VEZ_CLUSTER_RELATED_MAX 4
+
+typedef struct vez_cluster_synchronizer vez_cluster_synchronizer_t;
+
+/* What an operation on several monitors has before it. */
+typedef struct vez_cluster_joint_step {
+	/* Of each monitor, in the order in which they were named: its bytes, which a body may change, and how many they
+	 * are; room is VEZ_CLUSTER_STATE_MAX. */
+	vez_cluster_bytes_t states[VEZ_CLUSTER_RELATED_MAX];
+	const void *argument;
+	size_t argument_size;
+	void *result; /* room for VEZ_CLUSTER_BYTES_MAX */
+	size_t result_size;
+} vez_cluster_joint_step_t;
+
+/* As vez_cluster_operation_t, on all states: a body that returns an error has changed none. What they are shown may be
+ * states that were never there together; nothing comes of that, but they have to bear it. */
+typedef struct vez_cluster_joint_operation {
+	const char *name; /* as names of objects */
+	bool (*guard)(const vez_cluster_joint_step_t *step, void *arg);
+	int (*body)(vez_cluster_joint_step_t *step, void *arg);
+} vez_cluster_joint_operation_t;
+
+/* Relates monitors of this session, which keep their own operations, and may be related by others, too. The operations,
+ * and arg, must stay where they are until the session is closed; monitors may be closed before. EPROTO: it exists with
+ * other monitors, or operations, or in another order. EINVAL: no monitors, more than VEZ_CLUSTER_RELATED_MAX, one of
+ * another session, one twice; no operations, or a name is none. */
+int vez_cluster_synchronizer_open(vez_cluster_synchronizer_t **s, vez_cluster_t *c, const char *name,
+				  vez_cluster_monitor_t *const *monitors, size_t monitor_count,
+				  const vez_cluster_joint_operation_t *operations, size_t count, void *arg,
+				  vez_deadline_t deadline, vez_cancel_t *cancel);
+
+/* EBUSY, and nothing has changed, while a call waits through it. */
+int vez_cluster_synchronizer_close(vez_cluster_synchronizer_t *s);
+
+/* Has an operation run, once, in one step that changes all the states or none: in one order with all calls of this
+ * synchronizer, first come first served but for those whose guard is false, and in one order with the calls of each
+ * monitor. Calls of the monitors that can go then go in the same step. While one waits for its guard, each change of a
+ * state has its process look. Where the monitors change all the time, it is tried again until it meets a moment when
+ * they do not, and may be overtaken. As vez_cluster_monitor_call otherwise: argument, result, errors. */
+int vez_cluster_synchronizer_call(vez_cluster_synchronizer_t *s, const char *operation, const void *argument,
+				  size_t size, vez_cluster_bytes_t *result, vez_deadline_t deadline,
+				  vez_cancel_t *cancel);
+/* result and its data must stay where they are, too, until r completes. */
+int vez_cluster_synchronizer_call_async(vez_cluster_synchronizer_t *s, const char *operation, const void *argument,
+					size_t size, vez_cluster_bytes_t *result, vez_request_t *r);
+
 /* ---- bounded queue ---- */
 
 #define VEZ_CLUSTER_QUEUE_MAX 65535
