@@ -325,6 +325,28 @@ static void call_and_cancel(void)
 X_SCENARIO(call_async_cancel, .setup = make_async_plain, .thread = { call_and_cancel, call_tell, enter_and_tell },
 	   .check = ran_or_not);
 
+/* Whoever leaves the monitor has gathered it, and tells the clock of its deadline. */
+static void make_async_deadline(void)
+{
+	make_async_plain();
+	x_make_alarm();
+}
+
+static void call_until_and_wait(void)
+{
+	vez_request_set_limits(&r, x_soon(), NULL);
+	int filed = vez_monitor_call_async(&m, is_full, empty, NULL, &r);
+	x_assert(filed == EINPROGRESS || filed == ETIMEDOUT);
+	x_assert(vez_request_wait(&r, VEZ_FOREVER, NULL) == 0);
+	x_assert(vez_request_result(&r) == ETIMEDOUT);
+	x_dead(&r, sizeof r);
+}
+
+X_SCENARIO(call_gathered_by_exit, .setup = make_async_deadline,
+	   .thread = { call_until_and_wait, enter_and_tell, x_alarm }, .check = left, .preemptions = 1);
+X_SCENARIO(call_gathered_by_call, .setup = make_async_deadline,
+	   .thread = { call_until_and_wait, call_tell, x_alarm }, .check = left, .preemptions = 1);
+
 /* The monitor may go as soon as a call has returned, whoever ran its body. */
 static void call_unmap(void)
 {
