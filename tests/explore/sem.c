@@ -6,6 +6,7 @@
 
 #include "scenario.h"
 #include "src/futex/atomic.h"
+#include "vez/request.h"
 
 static vez_sem_t s;
 static int told;
@@ -411,6 +412,30 @@ static void left_undrained(void)
 X_SCENARIO(sem_drain, .setup = make_0, .thread = { acquire_until_0, drain, release_two }, .check = left_undrained);
 X_SCENARIO(sem_drain_gives_back, .setup = make_0, .thread = { acquire_one, drain_and_give_back, release_one },
 	   .check = left_0);
+
+/* What is released while the drain is inside, and suffices for who waits, is that one's. */
+static vez_request_t waits;
+
+static void make_waited_for(void)
+{
+	make_0();
+	vez_request_init(&waits, NULL, NULL);
+	x_assert(vez_sem_acquire_async(&s, 1, &waits) == EINPROGRESS);
+}
+
+static void drain_nothing(void)
+{
+	x_assert(vez_sem_drain(&s) == 0);
+}
+
+static void granted(void)
+{
+	x_assert(vez_request_result(&waits) == 0);
+	left_0();
+}
+
+X_SCENARIO(sem_drain_of_what_is_due, .setup = make_waited_for, .thread = { drain_nothing, release_one },
+	   .check = granted);
 
 /* ---- the maximum ---- */
 
