@@ -590,6 +590,79 @@ Test(cancel, G02_TOK_05_detached_from_inside_itself)
 	}
 }
 
+static struct gate in_run[2];
+
+static void stop_at(void *gate)
+{
+	gate_pass(gate);
+}
+
+/* Fires the token, whose hook stops at in_run[0]; and attaches that anew, with this function. */
+static void start_first_run(struct thread *firing, vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
+{
+	for (int i = 0; i < 2; i++)
+		gate_init(&in_run[i]);
+	EXPECT_EQ(vez_cancel_attach(c, h, stop_at, &in_run[0]), 0);
+	thread_start(firing, fire_it, c);
+	gate_await(&in_run[0], 1);
+	EXPECT(vez_cancel_clear(c));
+	EXPECT_EQ(vez_cancel_attach(c, h, fn, arg), 0);
+	EXPECT_EQ(vez_cancel_try_detach(c, h), 0);
+	EXPECT_EQ(vez_cancel_attach(c, h, fn, arg), 0);
+}
+
+/* A hook that is attached anew while it runs, and runs twice at once: all who detach it wait for both. Seen to fail:
+ * detach that waits once; where the end of a run lets one go; where one that is attached anew counts as running. */
+Test(cancel, G01_TOK_04_detached_while_it_runs_twice)
+{
+	enum { DETACHING = 2 };
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t h;
+	struct thread firing[2] = { 0 };
+	struct detaching d[DETACHING];
+	start_first_run(&firing[0], &c, &h, stop_at, &in_run[1]);
+	thread_start(&firing[1], fire_it, &c);
+	gate_await(&in_run[1], 1);
+	for (int i = 0; i < DETACHING; i++) {
+		d[i] = (struct detaching){ .token = &c, .hook = &h };
+		thread_start(&d[i].thread, detach, &d[i]);
+		thread_await_parked(&d[i].thread);
+	}
+	gate_open(&in_run[0]);
+	thread_join(&firing[0]);
+	for (int i = 0; i < DETACHING; i++) {
+		UNTIL(thread_futex(&d[i].thread) || thread_done(&d[i].thread))
+			;
+		EXPECT(!thread_done(&d[i].thread));
+	}
+	gate_open(&in_run[1]);
+	thread_join(&firing[1]);
+	for (int i = 0; i < DETACHING; i++) {
+		thread_join(&d[i].thread);
+		EXPECT_EQ(d[i].rc, EALREADY);
+	}
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
+/* From inside it waits for the other one. Seen to fail: detach that looks at the latest run alone. */
+Test(cancel, G02_TOK_05_detached_from_inside_while_another_runs_it)
+{
+	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
+	vez_cancel_hook_t h;
+	struct thread firing[2] = { 0 };
+	struct detaching d = { .token = &c, .hook = &h, .rc = -1 };
+	start_first_run(&firing[0], &c, &h, detach_itself, &d);
+	thread_start(&firing[1], fire_it, &c);
+	UNTIL(thread_futex(&firing[1]) || thread_done(&firing[1]))
+		;
+	EXPECT(!thread_done(&firing[1]));
+	gate_open(&in_run[0]);
+	for (int i = 0; i < 2; i++)
+		thread_join(&firing[i]);
+	EXPECT_EQ(d.rc, EALREADY);
+	EXPECT_EQ(vez_cancel_destroy(&c), 0);
+}
+
 static unsigned *both_run; /* counts them, where they are to run at once */
 
 static void detach_the_other(void *arg)
