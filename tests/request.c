@@ -226,6 +226,42 @@ Test(request, ASY_07_one_tick)
 	close(efd);
 }
 
+static vez_sem_t ticking;
+static bool went_on;
+
+static void *release_though_cancelled(void *arg)
+{
+	pthread_cancel(pthread_self());
+	EXPECT_EQ(vez_sem_release(&ticking, 2), 0);
+	STORE(&went_on, true);
+	return arg;
+}
+
+/* A thread that is to be cancelled does not end inside the library. Seen to fail: a tick that is a call of write(). */
+Test(request, ASY_07_a_tick_is_no_cancellation_point)
+{
+	pthread_t t;
+	vez_completions_t list;
+	vez_request_t r[2];
+	int efd[2] = { new_eventfd(), new_eventfd() };
+	EXPECT_EQ(vez_sem_init(&ticking, 0, 0, 0), 0);
+	vez_completions_init(&list, efd[0]);
+	vez_request_init_completions(&r[0], &list);
+	vez_request_init_eventfd(&r[1], efd[1]);
+	for (int i = 0; i < 2; i++)
+		EXPECT_EQ(vez_sem_acquire_async(&ticking, 1, &r[i]), EINPROGRESS);
+	EXPECT_EQ(pthread_create(&t, NULL, release_though_cancelled, NULL), 0);
+	EXPECT_EQ(pthread_join(t, NULL), 0);
+	EXPECT(LOAD(&went_on));
+	EXPECT(vez_completions_next(&list) == &r[0]);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(vez_request_result(&r[i]), 0);
+		EXPECT_EQ(ticks_in(efd[i]), 1);
+		close(efd[i]);
+	}
+	EXPECT_EQ(vez_sem_destroy(&ticking), 0);
+}
+
 /* Seen to fail: join_list that puts first. */
 Test(request, ALL_joins_a_list)
 {
