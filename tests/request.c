@@ -451,6 +451,37 @@ Test(request, A02_token_fired_on_entry)
 	}
 }
 
+/* Limits that are set anew are those before no more, whether the request has waited with them or not. Seen to fail:
+ * set_limits that keeps a token where none is given; that keeps a deadline. */
+Test(request, ALL_limits_are_set_anew)
+{
+	EACH_ASYNC(kind)
+		for (int waited = 0; waited < 2; waited++) {
+			union async_object o;
+			struct note n;
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			prepare(kind, &o, &n);
+			vez_request_set_limits(&n.r, vez_after_ms(3600000), &token);
+			if (waited) {
+				file(kind, &o, &n);
+				CHECK_EQ(kind->let_go(&o), 0);
+				CHECK_COMPLETED(&n, 0);
+				kind->finish(&o);
+				CHECK_EQ(kind->destroy(&o), 0);
+				kind->make(&o);
+				n.calls = 0;
+			}
+			vez_request_set_limits(&n.r, VEZ_NOW, &token);
+			vez_request_set_limits(&n.r, VEZ_FOREVER, NULL);
+			vez_cancel_fire(&token);
+			file(kind, &o, &n);
+			CHECK_EQ(vez_cancel_destroy(&token), 0);
+			CHECK_EQ(kind->let_go(&o), 0);
+			CHECK_COMPLETED(&n, 0);
+			CHECK_EMPTY(kind, &o);
+		}
+}
+
 /* Seen to fail: set_limits that forgets the token. */
 Test(request, ALL_token_fired_later)
 {
