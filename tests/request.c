@@ -1104,6 +1104,81 @@ Test(request, ALL_completes_in_a_child_that_was_forked_inside)
 	expect_child(forked);
 }
 
+static void wait_for_it(void *r)
+{
+	EXPECT_EQ(vez_request_wait(r, VEZ_NOW, NULL), ETIMEDOUT);
+}
+
+static void release_it(void *s)
+{
+	EXPECT_EQ(vez_sem_release(s, 1), 0);
+}
+
+/* Another thread is in the function of a request. Seen to fail: in_child of engine/completion.c that leaves the runs: the
+ * child takes it for running. */
+Test(request, ALL_10_fork_while_a_function_runs)
+{
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	struct note n = { .then = stop_in_done };
+	struct thread releasing = { 0 };
+	note_init(&n);
+	gate_init(&inside_done);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+	thread_start(&releasing, release_it, &s);
+	gate_await(&inside_done, 1);
+	EXPECT_EQ(vez_request_wait(&n.r, VEZ_NOW, NULL), ETIMEDOUT);
+	forked = fork_when_quiet();
+	if (forked == 0) {
+		alarm(30);
+		_exit(vez_request_wait(&n.r, VEZ_NOW, NULL) == 0 ? completes_in_child() : 2);
+	}
+	gate_open(&inside_done);
+	thread_join(&releasing);
+	expect_child(forked);
+}
+
+static struct gate at_clock;
+
+static void stop_at_clock(void)
+{
+	gate_pass(&at_clock);
+}
+
+static void wait_and_stop(void *r)
+{
+	inject_before_now(stop_at_clock);
+	EXPECT_EQ(vez_request_wait(r, 1, NULL), ETIMEDOUT); /* which has passed, says the clock */
+}
+
+/* Another thread is inside where those who wait for a request meet who completes it. Seen to fail: in_child that leaves
+ * it entered (the child hangs). */
+Test(request, ALL_10_fork_while_somebody_asks_for_a_request)
+{
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	struct note n = { .item = 0 };
+	struct thread asking = { 0 }, another = { 0 };
+	note_init(&n);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+	gate_init(&at_clock);
+	thread_start(&asking, wait_and_stop, &n.r);
+	gate_await(&at_clock, 1);
+	thread_start(&another, wait_for_it, &n.r);
+	thread_await_parked(&another); /* it is inside */
+	forked = fork_when_quiet();
+	if (forked == 0) {
+		alarm(30);
+		if (vez_request_wait(&n.r, VEZ_NOW, NULL) != ETIMEDOUT || vez_sem_release(&s, 1) != 0)
+			_exit(2);
+		_exit(n.calls == 1 && vez_request_wait(&n.r, VEZ_NOW, NULL) == 0 ? 0 : 3);
+	}
+	gate_open(&at_clock);
+	thread_join(&asking);
+	thread_join(&another);
+	expect_child(forked);
+	EXPECT_EQ(vez_sem_release(&s, 1), 0);
+	CHECK_COMPLETED(&n, 0);
+}
+
 /* ---- used anew while the function of the last time runs ---- */
 
 /* Grants n on o, whose function stops; then queues it on the next one. */
