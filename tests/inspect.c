@@ -1519,6 +1519,54 @@ Test(inspect, the_child_of_a_fork_begins_empty)
 	expect_nothing();
 }
 
+/* While others inspect, and are in the locks of what is listed; and the one that forks owns more than a record has room
+ * for. In the child nobody is there: records are used again, and no lock is taken. */
+static int use_records(void)
+{
+	struct vez__record *only = vez__record_first(&vez__threads);
+	vez_request_t r;
+	alarm(30);
+	requests_come_and_go(1000);
+	size_t before = mallinfo2().uordblks;
+	requests_come_and_go(20000);
+	if (mallinfo2().uordblks > before + 20000)
+		return 1;
+	for (int i = 0; i < MANY_LOCKS; i++)
+		if (!vez__record_word(only, (uintptr_t)&many_locks[i].mutex))
+			return 2;
+	for (int i = 0; i < MANY_LOCKS; i++)
+		if (lock_give(&many_locks[i]) != 0)
+			return 3;
+	vez_request_init(&r, NULL, NULL);
+	if (vez_sem_acquire_async(&o.sem, 1, &r) != EINPROGRESS || vez_request_cancel(&r) != 0)
+		return 4;
+	vez__lock_enter(&vez__threads.lock);
+	vez__lock_exit(&vez__threads.lock);
+	return vez_inspect(NULL) == 0 ? 0 : 5;
+}
+
+Test(inspect, forks_while_somebody_inspects)
+{
+	int status = -1;
+	vez_inspect_enable(true);
+	sem_make();
+	own_many(NULL);
+	vez__records_enter();
+	vez__lock_enter(&vez__threads.lock);
+	for (unsigned i = 0; i < VEZ__SHARDS; i++)
+		vez__lock_enter(&vez__shards[i].lock);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(use_records());
+	for (unsigned i = 0; i < VEZ__SHARDS; i++)
+		vez__lock_exit(&vez__shards[i].lock);
+	vez__lock_exit(&vez__threads.lock);
+	vez__records_exit();
+	CHECK(waitpid(child, &status, 0) == child && status == 0, "%x", (unsigned)status);
+	for (int i = 0; i < MANY_LOCKS; i++)
+		CHECK(lock_give(&many_locks[i]) == 0);
+}
+
 struct anew {
 	struct thread thread;
 	struct lock *lock;
