@@ -515,7 +515,7 @@ static void make_one_free_head(void)
 static void head_gives_up(void)
 {
 	x_assert(vez_sem_acquire_until(&s, 2, x_soon(), NULL) == ETIMEDOUT);
-	vez__store(&head_returned, 1, seq_cst);
+	vez__exchange(&head_returned, 1, seq_cst);
 }
 
 static void follow_and_unmap(void)
