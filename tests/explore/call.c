@@ -7,7 +7,6 @@
 
 #include "scenario.h"
 #include "src/futex/atomic.h"
-#include "src/engine/alarm.h"
 #include "src/sync/call.h"
 #include "vez/sem.h"
 
@@ -25,7 +24,6 @@ static void make(void)
 	X_NAME(m);
 	X_NAME(token);
 	X_NAME(r);
-	vez__alarm_forget();
 	vez_monitor_init(&m, NULL);
 	vez_cancel_init(&token);
 	vez__call_batch = 64;
