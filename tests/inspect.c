@@ -1044,8 +1044,8 @@ static struct {
 static void pretend_threads(int n, size_t field)
 {
 	pretend.page = (size_t)sysconf(_SC_PAGESIZE);
-	pretend.pages = mmap(NULL, 2 * PRETENDED * pretend.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			     0);
+	pretend.pages = mmap(NULL, 2 * PRETENDED * pretend.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
 	CHECK(pretend.pages != MAP_FAILED);
 	pretend.others = vez__record_first(&vez__threads);
 	for (int i = 0; i < n; i++) {
@@ -1126,14 +1126,14 @@ static void wait_for_another(void)
  * that does not look at the turn again. */
 Test(inspect, a_wait_that_changes_while_it_is_read)
 {
-	char line[LINE], *end;
+	char line[LINE];
 	pretend_threads(1, PRETEND_FIELD(wait) + offsetof(struct vez__wait, since));
 	pretend_wait(0, VEZ__SEM, pair, 1);
 	trap_at(0, wait_for_another);
 	struct said s = inspect();
 	CHECK(trapped == 1 && s.rc == 1, "%d", s.rc);
 	snprintf(line, sizeof line, "vez: latch %p: thread 1, key 2, ", (void *)&o.latch);
-	end = strstr(s.text, line);
+	const char *end = strstr(s.text, line);
 	snprintf(line, sizeof line, ", token %p\n", (void *)&o.latch);
 	CHECK(end && strstr(end, line), "%s", s.text);
 	forget(&s);

@@ -1114,8 +1114,8 @@ static void release_it(void *s)
 	EXPECT_EQ(vez_sem_release(s, 1), 0);
 }
 
-/* Another thread is in the function of a request. Seen to fail: in_child of engine/completion.c that leaves the runs: the
- * child takes it for running. */
+/* Another thread is in the function of a request. Seen to fail: in_child of engine/completion.c that leaves the runs:
+ * the child takes it for running. */
 Test(request, ALL_10_fork_while_a_function_runs)
 {
 	vez_sem_t s = VEZ_SEM_INITIALIZER(0);

@@ -270,7 +270,8 @@ X_SCENARIO(rw_only_those, .setup = make_written,
 	   .thread = { read_told, keep_write_queued_second, unlock_write_then_try },
 	   .check = left_written);
 
-/* Readers who waited when a writer left are due: no newcomer writes before they have read, whoever is to let them in. */
+/* Readers who waited when a writer left are due: no newcomer writes before they have read, whoever is to let them
+ * in. */
 static void read_and_tell(void)
 {
 	hold_read();
