@@ -8,15 +8,18 @@
 #include <errno.h>
 #include <malloc.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vez.h>
 
 #include "engine/records.h"
+#include "futex/lock.h"
 #include "sanitizer.h"
 #include "thread.h"
 
@@ -989,6 +992,204 @@ Test(inspect, a_thread_may_own_many)
 	expect_nothing();
 }
 
+/* Threads that own more than a record has room for, and end: all of their records are used again. Seen to fail: where
+ * only the first is. */
+enum { MANY_LOCKS = 40 };
+static struct lock many_locks[MANY_LOCKS];
+
+static void own_many(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < MANY_LOCKS; i++) {
+		lock_make(&many_locks[i], 0);
+		if (lock_take(&many_locks[i], VEZ_FOREVER) != 0)
+			abort();
+	}
+}
+
+static void owners_come_and_go(int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct thread t = { 0 };
+		thread_start(&t, own_many, NULL);
+		thread_join(&t);
+	}
+	expect_nothing();
+}
+
+Test(inspect, threads_that_own_many_and_end)
+{
+	vez_inspect_enable(true);
+	owners_come_and_go(100);
+	size_t before = mallinfo2().uordblks;
+	owners_come_and_go(400);
+	size_t after = mallinfo2().uordblks;
+	CHECK(after <= before + 20000, "%zu more bytes", after - before);
+}
+
+/* ---- what changes while it is read ---- */
+
+/* Records of threads that are made here, at the front of the list, each on two pages: the second one begins with this
+ * field. */
+enum { PRETENDED = 4 };
+static struct {
+	char *pages;
+	size_t page;
+	struct vez__record *record[PRETENDED];
+	struct vez__record *others;
+} pretend;
+
+#define PRETEND_FIELD(field) offsetof(struct vez__record, field)
+
+static void pretend_threads(int n, size_t field)
+{
+	pretend.page = (size_t)sysconf(_SC_PAGESIZE);
+	pretend.pages = mmap(NULL, 2 * PRETENDED * pretend.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+	CHECK(pretend.pages != MAP_FAILED);
+	pretend.others = vez__record_first(&vez__threads);
+	for (int i = 0; i < n; i++) {
+		char *second = pretend.pages + (size_t)(2 * i + 1) * pretend.page;
+		pretend.record[i] = (struct vez__record *)(second - field);
+		pretend.record[i]->kind = VEZ__OF_THREAD;
+		pretend.record[i]->thread = (uint64_t)(i + 1);
+	}
+	for (int i = 0; i < n; i++)
+		pretend.record[i]->next = i + 1 < n ? pretend.record[i + 1] : pretend.others;
+	STORE(&vez__threads.first, pretend.record[0]);
+}
+
+static void pretend_no_more(void)
+{
+	STORE(&vez__threads.first, pretend.others);
+	munmap(pretend.pages, 2 * PRETENDED * pretend.page);
+}
+
+/* What a thread does that begins to wait for this object; that ends to wait; that owns this one. */
+static void pretend_wait(int i, enum vez__type what, const void *object, int64_t key)
+{
+	struct vez__record *r = pretend.record[i];
+	vez__words_write(r->wait, &(struct vez__wait){ .thread = r->thread, .request = r, .object = object,
+						       .sort_key = key, .since = i, .deadline = VEZ_FOREVER,
+						       .token = object, .what = what });
+	STORE(&r->turn, r->turn + 1);
+}
+
+static void pretend_end(int i)
+{
+	STORE(&pretend.record[i]->turn, pretend.record[i]->turn + 1);
+}
+
+static void pretend_own(int i, const void *object)
+{
+	STORE(&pretend.record[i]->words[0], (uintptr_t)object);
+}
+
+/* Who reads the second page of this record next does this first, once. */
+static struct {
+	char *page;
+	void (*then)(void);
+} trap;
+static unsigned trapped;
+
+static void on_trap(int signo, siginfo_t *info, void *context)
+{
+	char *at = info->si_addr, *page = trap.page;
+	(void)context;
+	if (!page || at < page || at >= page + pretend.page) {
+		signal(signo, SIG_DFL);
+		return;
+	}
+	trap.page = NULL;
+	mprotect(page, pretend.page, PROT_READ | PROT_WRITE);
+	trapped++;
+	trap.then();
+}
+
+static void trap_at(int i, void (*then)(void))
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_NODEFER };
+	action.sa_sigaction = on_trap;
+	sigaction(SIGSEGV, &action, NULL);
+	trap.page = pretend.pages + (size_t)(2 * i + 1) * pretend.page;
+	trap.then = then;
+	mprotect(trap.page, pretend.page, PROT_NONE);
+}
+
+static void wait_for_another(void)
+{
+	pretend_end(0);
+	pretend_wait(0, VEZ__LATCH, &o.latch, 2);
+}
+
+/* A wait ends, and another begins, when half of it has been read: what is told is one of them. Seen to fail: read_wait
+ * that does not look at the turn again. */
+Test(inspect, a_wait_that_changes_while_it_is_read)
+{
+	char line[LINE];
+	pretend_threads(1, PRETEND_FIELD(wait) + offsetof(struct vez__wait, since));
+	pretend_wait(0, VEZ__SEM, pair, 1);
+	trap_at(0, wait_for_another);
+	struct said s = inspect();
+	CHECK(trapped == 1 && s.rc == 1, "%d", s.rc);
+	snprintf(line, sizeof line, "vez: latch %p: thread 1, key 2, ", (void *)&o.latch);
+	const char *end = strstr(s.text, line);
+	snprintf(line, sizeof line, ", token %p\n", (void *)&o.latch);
+	CHECK(end && strstr(end, line), "%s", s.text);
+	forget(&s);
+	pretend_no_more();
+}
+
+static void first_is_cancelled_and_last_waits(void)
+{
+	pretend_end(0);
+	pretend_wait(2, VEZ__MUTEX, &pair[1].mutex, 0);
+}
+
+/* One of two ends to wait for what the other owns, and only then that one begins to wait for what the first owns: who
+ * reads one before and the other one after sees a circle that there never was. Seen to fail: where a circle is believed
+ * that was seen once. */
+Test(inspect, a_circle_that_there_never_was)
+{
+	pretend_threads(3, PRETEND_FIELD(turn));
+	pretend_own(0, &pair[1].mutex);
+	pretend_own(2, &pair[0].mutex);
+	pretend_wait(0, VEZ__MUTEX, &pair[0].mutex, 0);
+	trap_at(1, first_is_cancelled_and_last_waits);
+	struct said s = inspect();
+	CHECK(trapped == 1);
+	CHECK(s.rc == 2 && lines_with(s.text, ", owner ") == 2 && !strstr(s.text, "deadlock"), "%d: %s", s.rc, s.text);
+	forget(&s);
+	pretend_no_more();
+}
+
+static void first_is_cancelled(void)
+{
+	pretend_end(0);
+}
+
+static void trap_at_the_third(void)
+{
+	trap_at(2, first_is_cancelled);
+}
+
+/* One of a circle goes on when it has been looked at a second time, and the others have not. Seen to fail: without the
+ * look whether all have waited so long. */
+Test(inspect, a_circle_that_ends_while_it_is_looked_at)
+{
+	struct lock locks[3];
+	pretend_threads(4, PRETEND_FIELD(moved));
+	for (int i = 0; i < 3; i++) {
+		pretend_own(i, &locks[i].mutex);
+		pretend_wait(i, VEZ__MUTEX, &locks[(i + 1) % 3].mutex, 0);
+	}
+	CHECK(vez_inspect(NULL) == -1);
+	trap_at(3, trap_at_the_third); /* the last one, when all has been read once */
+	int found = vez_inspect(NULL);
+	CHECK(trapped == 2 && found == 3, "%d", found);
+	pretend_no_more();
+}
+
 /* ---- on and off ---- */
 
 static int sem_wait_one(void) { return vez_sem_acquire(&o.sem, 1); }
@@ -1316,6 +1517,54 @@ Test(inspect, the_child_of_a_fork_begins_empty)
 	mutex_let_go();
 	thread_join(&waits);
 	expect_nothing();
+}
+
+/* While others inspect, and are in the locks of what is listed; and the one that forks owns more than a record has room
+ * for. In the child nobody is there: records are used again, and no lock is taken. */
+static int use_records(void)
+{
+	struct vez__record *only = vez__record_first(&vez__threads);
+	vez_request_t r;
+	alarm(30);
+	requests_come_and_go(1000);
+	size_t before = mallinfo2().uordblks;
+	requests_come_and_go(20000);
+	if (mallinfo2().uordblks > before + 20000)
+		return 1;
+	for (int i = 0; i < MANY_LOCKS; i++)
+		if (!vez__record_word(only, (uintptr_t)&many_locks[i].mutex))
+			return 2;
+	for (int i = 0; i < MANY_LOCKS; i++)
+		if (lock_give(&many_locks[i]) != 0)
+			return 3;
+	vez_request_init(&r, NULL, NULL);
+	if (vez_sem_acquire_async(&o.sem, 1, &r) != EINPROGRESS || vez_request_cancel(&r) != 0)
+		return 4;
+	vez__lock_enter(&vez__threads.lock);
+	vez__lock_exit(&vez__threads.lock);
+	return vez_inspect(NULL) == 0 ? 0 : 5;
+}
+
+Test(inspect, forks_while_somebody_inspects)
+{
+	int status = -1;
+	vez_inspect_enable(true);
+	sem_make();
+	own_many(NULL);
+	vez__records_enter();
+	vez__lock_enter(&vez__threads.lock);
+	for (unsigned i = 0; i < VEZ__SHARDS; i++)
+		vez__lock_enter(&vez__shards[i].lock);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(use_records());
+	for (unsigned i = 0; i < VEZ__SHARDS; i++)
+		vez__lock_exit(&vez__shards[i].lock);
+	vez__lock_exit(&vez__threads.lock);
+	vez__records_exit();
+	CHECK(waitpid(child, &status, 0) == child && status == 0, "%x", (unsigned)status);
+	for (int i = 0; i < MANY_LOCKS; i++)
+		CHECK(lock_give(&many_locks[i]) == 0);
 }
 
 struct anew {

@@ -91,6 +91,36 @@ Test(lock, ALL_who_finds_it_busy_sleeps_until_it_is_left)
 	}
 }
 
+/* Of several that sleep a leaver wakes one, which wakes the next one when it leaves. One that was woken besides would
+ * find the lock busy, and sleep again. Seen to fail: leave that wakes all. */
+Test(lock, ALL_08_leaving_wakes_one)
+{
+	enum { SLEEPERS = 4 };
+	struct visitor v[SLEEPERS];
+	struct gate inside;
+	uint64_t word = 0;
+	gate_init(&inside);
+	vez__lock_enter(&word);
+	for (int i = 0; i < SLEEPERS; i++) {
+		v[i] = (struct visitor){ .word = &word, .inside = &inside };
+		thread_start(&v[i].thread, visit, &v[i]);
+		thread_await_parked(&v[i].thread);
+	}
+	unsigned waits = inject_waits();
+	vez__lock_exit(&word);
+	for (unsigned entered = 1; entered <= SLEEPERS; entered++) {
+		gate_await(&inside, entered);
+		for (int i = 0; i < SLEEPERS; i++)
+			if (!LOAD(&v[i].entered))
+				thread_await_parked(&v[i].thread);
+		EXPECT_EQ(inject_waits(), waits);
+		gate_open(&inside);
+	}
+	for (int i = 0; i < SLEEPERS; i++)
+		thread_join(&v[i].thread);
+	EXPECT_EQ(word, 0);
+}
+
 static struct gate before_wake;
 
 static void stop_before_wake(uint32_t *word)

@@ -226,6 +226,42 @@ Test(request, ASY_07_one_tick)
 	close(efd);
 }
 
+static vez_sem_t ticking;
+static bool went_on;
+
+static void *release_though_cancelled(void *arg)
+{
+	pthread_cancel(pthread_self());
+	EXPECT_EQ(vez_sem_release(&ticking, 2), 0);
+	STORE(&went_on, true);
+	return arg;
+}
+
+/* A thread that is to be cancelled does not end inside the library. Seen to fail: a tick that is a call of write(). */
+Test(request, ASY_07_a_tick_is_no_cancellation_point)
+{
+	pthread_t t;
+	vez_completions_t list;
+	vez_request_t r[2];
+	int efd[2] = { new_eventfd(), new_eventfd() };
+	EXPECT_EQ(vez_sem_init(&ticking, 0, 0, 0), 0);
+	vez_completions_init(&list, efd[0]);
+	vez_request_init_completions(&r[0], &list);
+	vez_request_init_eventfd(&r[1], efd[1]);
+	for (int i = 0; i < 2; i++)
+		EXPECT_EQ(vez_sem_acquire_async(&ticking, 1, &r[i]), EINPROGRESS);
+	EXPECT_EQ(pthread_create(&t, NULL, release_though_cancelled, NULL), 0);
+	EXPECT_EQ(pthread_join(t, NULL), 0);
+	EXPECT(LOAD(&went_on));
+	EXPECT(vez_completions_next(&list) == &r[0]);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(vez_request_result(&r[i]), 0);
+		EXPECT_EQ(ticks_in(efd[i]), 1);
+		close(efd[i]);
+	}
+	EXPECT_EQ(vez_sem_destroy(&ticking), 0);
+}
+
 /* Seen to fail: join_list that puts first. */
 Test(request, ALL_joins_a_list)
 {
@@ -413,6 +449,37 @@ Test(request, A02_token_fired_on_entry)
 			CHECK_EMPTY(kind, &o);
 		}
 	}
+}
+
+/* Limits that are set anew are those before no more, whether the request has waited with them or not. Seen to fail:
+ * set_limits that keeps a token where none is given; that keeps a deadline. */
+Test(request, ALL_limits_are_set_anew)
+{
+	EACH_ASYNC(kind)
+		for (int waited = 0; waited < 2; waited++) {
+			union async_object o;
+			struct note n;
+			vez_cancel_t token = VEZ_CANCEL_INITIALIZER;
+			prepare(kind, &o, &n);
+			vez_request_set_limits(&n.r, vez_after_ms(3600000), &token);
+			if (waited) {
+				file(kind, &o, &n);
+				CHECK_EQ(kind->let_go(&o), 0);
+				CHECK_COMPLETED(&n, 0);
+				kind->finish(&o);
+				CHECK_EQ(kind->destroy(&o), 0);
+				kind->make(&o);
+				n.calls = 0;
+			}
+			vez_request_set_limits(&n.r, VEZ_NOW, &token);
+			vez_request_set_limits(&n.r, VEZ_FOREVER, NULL);
+			vez_cancel_fire(&token);
+			file(kind, &o, &n);
+			CHECK_EQ(vez_cancel_destroy(&token), 0);
+			CHECK_EQ(kind->let_go(&o), 0);
+			CHECK_COMPLETED(&n, 0);
+			CHECK_EMPTY(kind, &o);
+		}
 }
 
 /* Seen to fail: set_limits that forgets the token. */
@@ -1035,6 +1102,81 @@ Test(request, ALL_completes_in_a_child_that_was_forked_inside)
 	if (forked == 0)
 		_exit(refused == EDEADLK && vez_object_destroy(&o) == 0 ? completes_in_child() : 2);
 	expect_child(forked);
+}
+
+static void wait_for_it(void *r)
+{
+	EXPECT_EQ(vez_request_wait(r, VEZ_NOW, NULL), ETIMEDOUT);
+}
+
+static void release_it(void *s)
+{
+	EXPECT_EQ(vez_sem_release(s, 1), 0);
+}
+
+/* Another thread is in the function of a request. Seen to fail: in_child of engine/completion.c that leaves the runs:
+ * the child takes it for running. */
+Test(request, ALL_10_fork_while_a_function_runs)
+{
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	struct note n = { .then = stop_in_done };
+	struct thread releasing = { 0 };
+	note_init(&n);
+	gate_init(&inside_done);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+	thread_start(&releasing, release_it, &s);
+	gate_await(&inside_done, 1);
+	EXPECT_EQ(vez_request_wait(&n.r, VEZ_NOW, NULL), ETIMEDOUT);
+	forked = fork_when_quiet();
+	if (forked == 0) {
+		alarm(30);
+		_exit(vez_request_wait(&n.r, VEZ_NOW, NULL) == 0 ? completes_in_child() : 2);
+	}
+	gate_open(&inside_done);
+	thread_join(&releasing);
+	expect_child(forked);
+}
+
+static struct gate at_clock;
+
+static void stop_at_clock(void)
+{
+	gate_pass(&at_clock);
+}
+
+static void wait_and_stop(void *r)
+{
+	inject_before_now(stop_at_clock);
+	EXPECT_EQ(vez_request_wait(r, 1, NULL), ETIMEDOUT); /* which has passed, says the clock */
+}
+
+/* Another thread is inside where those who wait for a request meet who completes it. Seen to fail: in_child that leaves
+ * it entered (the child hangs). */
+Test(request, ALL_10_fork_while_somebody_asks_for_a_request)
+{
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	struct note n = { .item = 0 };
+	struct thread asking = { 0 }, another = { 0 };
+	note_init(&n);
+	EXPECT_EQ(vez_sem_acquire_async(&s, 1, &n.r), EINPROGRESS);
+	gate_init(&at_clock);
+	thread_start(&asking, wait_and_stop, &n.r);
+	gate_await(&at_clock, 1);
+	thread_start(&another, wait_for_it, &n.r);
+	thread_await_parked(&another); /* it is inside */
+	forked = fork_when_quiet();
+	if (forked == 0) {
+		alarm(30);
+		if (vez_request_wait(&n.r, VEZ_NOW, NULL) != ETIMEDOUT || vez_sem_release(&s, 1) != 0)
+			_exit(2);
+		_exit(n.calls == 1 && vez_request_wait(&n.r, VEZ_NOW, NULL) == 0 ? 0 : 3);
+	}
+	gate_open(&at_clock);
+	thread_join(&asking);
+	thread_join(&another);
+	expect_child(forked);
+	EXPECT_EQ(vez_sem_release(&s, 1), 0);
+	CHECK_COMPLETED(&n, 0);
 }
 
 /* ---- used anew while the function of the last time runs ---- */

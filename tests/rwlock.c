@@ -449,6 +449,30 @@ Test(rwlock, ALL_07_nobody_queued_and_another_thread_inside)
 	}
 }
 
+/* A blocking call takes nothing past who is inside, who may be on its way out of the call that let this one go. Seen to
+ * fail: an upgrade, and a reader, that do not look for the lock. */
+Test(rwlock, A06_a_blocking_call_waits_for_who_is_inside)
+{
+	EACH_POLICY
+		for (enum kind kind = RD; kind <= UP; kind++) {
+			vez_rwlock_t l = make();
+			struct call c = CALL(&l, kind, UNTIMED);
+			if (kind == UP)
+				EXPECT_EQ(vez_rwlock_rdlock(&l), 0);
+			vez__lock_enter(&l.core_.word_);
+			start(&c);
+			UNTIL(thread_futex(&c.thread) - (uintptr_t)&l < sizeof l || thread_done(&c.thread))
+				;
+			EXPECT(!thread_done(&c.thread));
+			vez__lock_exit(&l.core_.word_);
+			EXPECT_EQ(join(&c), 0);
+			EXPECT_EQ(unlock(kind, &l), 0);
+			if (kind == UP)
+				EXPECT_EQ(vez_rwlock_rdunlock(&l), 0);
+			EXPECT_FREE(&l);
+		}
+}
+
 /* Seen to fail: as RW_25. */
 Test(rwlock, RW_07_RW_08_RW_10_RW_28_fire_ends_a_wait)
 {

@@ -7,7 +7,6 @@
 
 #include "scenario.h"
 #include "src/futex/atomic.h"
-#include "src/engine/alarm.h"
 #include "src/sync/call.h"
 #include "vez/sem.h"
 
@@ -25,7 +24,6 @@ static void make(void)
 	X_NAME(m);
 	X_NAME(token);
 	X_NAME(r);
-	vez__alarm_forget();
 	vez_monitor_init(&m, NULL);
 	vez_cancel_init(&token);
 	vez__call_batch = 64;
@@ -325,6 +323,28 @@ static void call_and_cancel(void)
 X_SCENARIO(call_async_cancel, .setup = make_async_plain, .thread = { call_and_cancel, call_tell, enter_and_tell },
 	   .check = ran_or_not);
 
+/* Whoever leaves the monitor has gathered it, and tells the clock of its deadline. */
+static void make_async_deadline(void)
+{
+	make_async_plain();
+	x_make_alarm();
+}
+
+static void call_until_and_wait(void)
+{
+	vez_request_set_limits(&r, x_soon(), NULL);
+	int filed = vez_monitor_call_async(&m, is_full, empty, NULL, &r);
+	x_assert(filed == EINPROGRESS || filed == ETIMEDOUT);
+	x_assert(vez_request_wait(&r, VEZ_FOREVER, NULL) == 0);
+	x_assert(vez_request_result(&r) == ETIMEDOUT);
+	x_dead(&r, sizeof r);
+}
+
+X_SCENARIO(call_gathered_by_exit, .setup = make_async_deadline,
+	   .thread = { call_until_and_wait, enter_and_tell, x_alarm }, .check = left, .preemptions = 1);
+X_SCENARIO(call_gathered_by_call, .setup = make_async_deadline,
+	   .thread = { call_until_and_wait, call_tell, x_alarm }, .check = left, .preemptions = 1);
+
 /* The monitor may go as soon as a call has returned, whoever ran its body. */
 static void call_unmap(void)
 {
@@ -623,3 +643,65 @@ static void called_twice(void)
 
 X_SCENARIO(call_body_completes, .setup = make_two_queued, .thread = { call_release_two, call_increment },
 	   .check = called_twice);
+
+/* The same, whatever brought the thread here that runs the body: a call of its own, or the end of one. */
+static bool releasing;
+
+static void when_left(vez_request_t *done, int result, void *arg)
+{
+	(void)done;
+	(void)arg;
+	x_assert(result == 0 && !releasing);
+	calls++;
+}
+
+static void make_releasing(void)
+{
+	make_any();
+	releasing = false;
+	vez_request_init(&r, NULL, NULL);
+	vez_request_init(&each[0], when_left, NULL);
+	x_assert(vez_sem_acquire_async(&s, 1, &each[0]) == EINPROGRESS);
+}
+
+static void release_inside(void *arg)
+{
+	(void)arg;
+	releasing = true;
+	x_assert(vez_sem_release(&s, 1) == 0);
+	releasing = false;
+}
+
+static void call_release(void)
+{
+	x_assert(vez_monitor_call(&m, release_inside, NULL) == 0);
+}
+
+static void call_async_and_wait(void)
+{
+	int filed = vez_monitor_call_async(&m, NULL, increment, NULL, &r);
+	x_assert(filed == 0 || filed == EINPROGRESS);
+	x_assert(vez_request_wait(&r, VEZ_FOREVER, NULL) == 0);
+}
+
+static void call_never_async(void)
+{
+	int filed = vez_monitor_call_async(&m, is_full, empty, NULL, &r);
+	x_assert(filed == EINPROGRESS);
+	x_assert(vez_request_cancel(&r) == 0);
+}
+
+static void called_once(void)
+{
+	x_assert(calls == 1);
+	left();
+}
+
+X_SCENARIO(call_async_completes, .setup = make_releasing, .thread = { call_async_and_wait, call_release },
+	   .check = called_once);
+X_SCENARIO(call_expired_completes, .setup = make_releasing, .thread = { call_never, call_release },
+	   .check = called_once);
+X_SCENARIO(call_cancel_completes, .setup = make_releasing, .thread = { call_never_async, call_release },
+	   .check = called_once);
+X_SCENARIO(call_fire_completes, .setup = make_releasing, .thread = { call_never_token, call_release, fire },
+	   .check = called_once);

@@ -9,7 +9,7 @@
 #include "src/futex/atomic.h"
 #include "vez/sem.h"
 
-enum { A, B, C, OBJECTS };
+enum { A, B, C, D, OBJECTS };
 
 static vez_object_t o[OBJECTS];
 static vez_object_t *const ab[] = { &o[A], &o[B] };
@@ -550,6 +550,68 @@ static void chain_left(void)
 
 X_SCENARIO(synchronizer_parts, .setup = make_chain, .thread = { put_b, put_c, part_s }, .check = chain_left);
 X_SCENARIO(synchronizer_part_both, .setup = make_chain, .thread = { put_b, part_s, part_t }, .check = gone);
+
+/* Two groups, in each of which a call waits, become one, and part again; then the same with the other one's domain for
+ * both. What is put into B goes to A, what is put into D to C, whichever group they are in. */
+static vez_object_t *const cd[] = { &o[C], &o[D] };
+static vez_object_t *const cb[] = { &o[B], &o[C] };
+static vez_trigger_t feeds[2];
+static vez_request_t takes[2];
+
+static void feed_one(void *number, void *call)
+{
+	(void)call;
+	++*(int *)number;
+}
+
+static void make_group(vez_synchronizer_t *of, vez_object_t *const *pair, int i)
+{
+	int *fed = &state[2 * i];
+	x_assert(vez_constraint_add(pair[0], &take_op, is_positive, fed, &rule[i]) == 0);
+	x_assert(vez_synchronizer_init(of, pair, 2) == 0);
+	x_assert(vez_synchronizer_trigger_add(of, pair[1], &put_op, feed_one, fed, &feeds[i]) == 0);
+	vez_request_init(&takes[i], NULL, NULL);
+	x_assert(vez_object_call_async(pair[0], &take_op, NULL, &takes[i]) == EINPROGRESS);
+}
+
+static void make_two_groups(void)
+{
+	make();
+	make_group(&s, ab, 0);
+	make_group(&t, cd, 1);
+}
+
+static void relate_for_a_while(vez_object_t *const *pair)
+{
+	vez_synchronizer_t u;
+	x_assert(vez_synchronizer_init(&u, pair, 2) == 0);
+	x_assert(vez_synchronizer_destroy(&u) == 0);
+}
+
+static void merge_and_part(void)
+{
+	relate_for_a_while(bc);
+	relate_for_a_while(cb);
+}
+
+static void put_b_and_d(void)
+{
+	put(B);
+	put(D);
+}
+
+static void both_taken(void)
+{
+	for (int i = 0; i < 2; i++)
+		x_assert(vez_request_result(&takes[i]) == 0);
+	x_assert(state[A] == 0 && state[B] == 1 && state[C] == 0 && state[D] == 1);
+	part_s();
+	part_t();
+	gone();
+}
+
+X_SCENARIO(synchronizer_merges, .setup = make_two_groups, .thread = { merge_and_part, put_b_and_d },
+	   .check = both_taken, .preemptions = 2);
 
 /* Who waits for a constraint of a synchronizer goes when that does. */
 static void make_never(void)

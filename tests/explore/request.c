@@ -7,6 +7,7 @@
 
 #include "scenario.h"
 #include "src/futex/atomic.h"
+#include "src/futex/stack.h"
 #include "vez/cancel.h"
 #include "vez/event.h"
 #include "vez/latch.h"
@@ -984,3 +985,67 @@ X_SCENARIO(request_signal_cancel, .setup = make_with_token, .thread = { cancel_a
 	   .signal = release_in_handler, .check = signalled, .preemptions = 2);
 X_SCENARIO(request_signal_release, .setup = make_two_queued, .thread = { release_and_wait },
 	   .signal = release_in_handler, .check = signalled_two);
+
+/* What the handler completes meets other requests where its thread completes one: both are kept in the same shard of
+ * engine/completion.c. */
+#define SHARD_BITS 6
+
+static struct {
+	char bytes[4096];
+} beside __attribute__((aligned(8)));
+static vez_request_t *twin;
+static vez_sem_t one;
+
+/* A request in the same shard as this one, which waits for a permit, too; and calls nothing, so that it completes at
+ * once. */
+static void make_twin_of(const vez_request_t *of)
+{
+	char *at = beside.bytes;
+	while (vez__hash_of(at, SHARD_BITS) != vez__hash_of(of, SHARD_BITS))
+		at += 8;
+	x_assert(at + sizeof *twin <= beside.bytes + sizeof beside);
+	twin = (vez_request_t *)at;
+	vez_request_init(twin, NULL, NULL);
+	x_assert(vez_sem_acquire_async(&s, 1, twin) == EINPROGRESS);
+}
+
+static void make_twins(void)
+{
+	make_queued();
+	make_twin_of(&r[0]);
+}
+
+static void signalled_twins(void)
+{
+	x_assert(calls[0] == 1 && vez_request_result(twin) == 0);
+	left(0);
+}
+
+X_SCENARIO(request_signal_same_shard, .setup = make_twins, .thread = { release_and_wait },
+	   .signal = release_in_handler, .check = signalled_twins);
+
+/* A member of a wait-for-any that has got what it wants before the call that files it has returned. */
+static void make_member_twins(void)
+{
+	make_0();
+	x_assert(vez_sem_init(&one, 1, 0, 0) == 0);
+	make_twin_of(&r[0]);
+}
+
+static void choose(void)
+{
+	vez_select_t any;
+	vez_request_t *winner = NULL;
+	vez_select_init(&any);
+	x_assert(vez_sem_acquire_async(&one, 1, vez_select_case(&any, &r[0])) == 0);
+	x_assert(vez_select_wait(&any, VEZ_FOREVER, NULL, &winner) == 0 && winner == &r[0]);
+}
+
+static void signalled_twin(void)
+{
+	x_assert(vez_request_result(twin) == 0);
+	left(0);
+}
+
+X_SCENARIO(request_signal_member, .setup = make_member_twins, .thread = { choose }, .signal = release_in_handler,
+	   .check = signalled_twin);

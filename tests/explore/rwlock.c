@@ -10,6 +10,7 @@
 static vez_rwlock_t l;
 static vez_cancel_t token;
 static int told;
+static unsigned have_read;
 static int rc[X_THREADS];
 
 static void make(unsigned policy)
@@ -21,6 +22,7 @@ static void make(unsigned policy)
 	x_assert(vez_rwlock_init(&l, policy) == 0);
 	vez_cancel_init(&token);
 	told = 0;
+	have_read = 0;
 	for (int i = 0; i < X_THREADS; i++)
 		rc[i] = -1;
 }
@@ -267,6 +269,30 @@ static void unlock_write_then_try(void)
 X_SCENARIO(rw_only_those, .setup = make_written,
 	   .thread = { read_told, keep_write_queued_second, unlock_write_then_try },
 	   .check = left_written);
+
+/* Readers who waited when a writer left are due: no newcomer writes before they have read, whoever is to let them
+ * in. */
+static void read_and_tell(void)
+{
+	hold_read();
+	vez__fetch_add(&have_read, 1, relaxed);
+	x_assert(vez_rwlock_rdunlock(&l) == 0);
+}
+
+static void unlock_write_then_try_to_write(void)
+{
+	x_await(vez_rwlock_waiters(&l) >= 1);
+	x_assert(vez_rwlock_wrunlock(&l) == 0);
+	int got = vez_rwlock_trywrlock(&l);
+	x_assert(got == EBUSY || vez__load(&have_read, relaxed) > 0);
+	if (got == 0)
+		unlock_write();
+}
+
+X_SCENARIO(rw_readers_are_due, .setup = make_written,
+	   .thread = { read_and_tell, read_and_tell, unlock_write_then_try_to_write }, .check = left_free);
+X_SCENARIO(rw_readers_are_due_fifo, .setup = make_written_fifo,
+	   .thread = { read_and_tell, read_and_tell, unlock_write_then_try_to_write }, .check = left_free);
 
 /* All of those: the writer that waits comes after both. */
 static void read_untold(void)

@@ -263,6 +263,34 @@ X_SCENARIO(sched_gap_deadline, .setup = make_in_gap, .thread = { pass_until_0, p
 X_SCENARIO(sched_gap_token, .setup = make_in_gap, .thread = { pass_until_0, pass_gap_2, fire }, .check = conserved_two,
 	   .preemptions = 1, .random = 20000);
 
+/* Whoever finds it left knows when that was: nobody enters in the gap that begins then. */
+static void make_after_gap(void)
+{
+	make_in_gap();
+	s.gap_ = INT64_MAX / 2;
+	s.left_at_ = -s.gap_;
+}
+
+static void pass_and_tell(void)
+{
+	int what = 1;
+	x_assert(vez_sched_enter(&s, &what) == 0);
+	note(1);
+	vez__store(&gone, 1, relaxed);
+	leave();
+}
+
+static void try_when_told(void)
+{
+	int what = 2;
+	x_await(vez__load(&gone, relaxed) == 1);
+	x_assert(vez_sched_enter_until(&s, &what, VEZ_NOW, NULL) == ETIMEDOUT);
+	x_assert(vez_sched_try_enter(&s, &what) == EBUSY);
+}
+
+X_SCENARIO(sched_gap_after_leave, .setup = make_after_gap, .thread = { pass_and_tell, try_when_told },
+	   .check = two_entered);
+
 /* A gap without end, which is taken back. */
 static void make_in_long_gap(void)
 {

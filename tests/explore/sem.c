@@ -6,6 +6,7 @@
 
 #include "scenario.h"
 #include "src/futex/atomic.h"
+#include "vez/request.h"
 
 static vez_sem_t s;
 static int told;
@@ -412,6 +413,30 @@ X_SCENARIO(sem_drain, .setup = make_0, .thread = { acquire_until_0, drain, relea
 X_SCENARIO(sem_drain_gives_back, .setup = make_0, .thread = { acquire_one, drain_and_give_back, release_one },
 	   .check = left_0);
 
+/* What is released while the drain is inside, and suffices for who waits, is that one's. */
+static vez_request_t waits;
+
+static void make_waited_for(void)
+{
+	make_0();
+	vez_request_init(&waits, NULL, NULL);
+	x_assert(vez_sem_acquire_async(&s, 1, &waits) == EINPROGRESS);
+}
+
+static void drain_nothing(void)
+{
+	x_assert(vez_sem_drain(&s) == 0);
+}
+
+static void granted(void)
+{
+	x_assert(vez_request_result(&waits) == 0);
+	left_0();
+}
+
+X_SCENARIO(sem_drain_of_what_is_due, .setup = make_waited_for, .thread = { drain_nothing, release_one },
+	   .check = granted);
+
 /* ---- the maximum ---- */
 
 static void release_or_overflow(void)
@@ -490,7 +515,7 @@ static void make_one_free_head(void)
 static void head_gives_up(void)
 {
 	x_assert(vez_sem_acquire_until(&s, 2, x_soon(), NULL) == ETIMEDOUT);
-	vez__store(&head_returned, 1, seq_cst);
+	vez__exchange(&head_returned, 1, seq_cst);
 }
 
 static void follow_and_unmap(void)
