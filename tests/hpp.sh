@@ -78,6 +78,7 @@ for compiler in $compilers; do
 	dies constraint 'vez: an exception left a constraint: why'
 	dies trigger 'vez: an exception left a trigger: why'
 	dies 'held token' 'vez: vez::cancel_token: destroyed while in use'
+	dies 'held request' 'vez: vez::listed_request: destroyed while in use'
 	for type in mutex cond rwlock semaphore latch barrier event queue group sched monitor object; do
 		dies "held $type" "vez: vez::$type: destroyed while in use"
 	done
