@@ -56,6 +56,14 @@ expect 1 ' ccache ' "ccache clang-19 -m64" check
 expect 1 'gcc-riscv64-linux-gnu' riscv64-linux-gnu-gcc perf
 expect 1 'no /opt/cc/bin/cc here' /opt/cc/bin/cc perf
 
+fresh gcc pkg-config
+expect 1 'install -y gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu libc6-dev-arm64-cross libc6-dev-riscv64-cross qemu-user$' \
+	gcc cross
+fresh gcc pkg-config aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64
+expect 0 '!.' gcc cross
+rm "$tmp/bin/qemu-riscv64"
+expect 1 'install -y qemu-user$' gcc cross
+
 fresh gcc g++ clang pkg-config python3 gzip perf mandoc valgrind gdb
 expect 0 '!.' gcc check
 expect 0 '!.' "gcc -m64" check
