@@ -571,7 +571,7 @@ public:
 	}
 
 	/* Locks when the guard is true. The thread that unlocks asks it, under the mutex; if it throws, the mutex is
-	 * not locked. ok, or not locked. */
+	 * not locked. ok, or not locked. A std::unique_lock(m, std::adopt_lock) takes it over. */
 	template <class P> void lock_when(P &&guard) { (void)lock_when_until(guard, deadline::never()); }
 	template <class P> [[nodiscard]] status lock_when_until(P &&guard, deadline t, token_ref token = {})
 	{
