@@ -20,6 +20,7 @@
 #define FREEZE_SIGNAL SIGUSR2
 
 static __thread struct thread *self;
+static __thread bool ends;
 static struct thread *threads;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -68,6 +69,7 @@ static void *body(void *arg)
 	t->cpu_before = own_cpu_ns();
 	STORE(&t->tid, (pid_t)syscall(SYS_gettid));
 	t->run(t->arg);
+	ends = true;
 	STORE(&t->done, true);
 	return NULL;
 }
@@ -97,6 +99,11 @@ void thread_join(struct thread *t)
 bool thread_done(const struct thread *t)
 {
 	return LOAD(&t->done);
+}
+
+bool thread_ends(void)
+{
+	return ends;
 }
 
 /* ---- where it stands ---- */

@@ -30,6 +30,8 @@ struct thread {
 void thread_start(struct thread *t, void (*run)(void *arg), void *arg);
 void thread_join(struct thread *t);
 bool thread_done(const struct thread *t);
+/* Whether the calling thread's function has returned, and what is left is its end. */
+bool thread_ends(void);
 
 /* The word on which it sleeps in a futex wait, or 0 where it does not. */
 uintptr_t thread_futex(const struct thread *t);
