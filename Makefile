@@ -98,9 +98,10 @@ $(B)/obj/probes: always
 	done >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
+# Frames are described, whatever the processor and CFLAGS: who unwinds through one of them is told (src/futex/foreign.h).
 $(B)/obj/src/%.o: src/%.c $(B)/obj/probes
 	@mkdir -p $(@D)
-	$(COMPILE) -fPIC -fvisibility=hidden -c -o $@ $<
+	$(COMPILE) -fPIC -fvisibility=hidden -fasynchronous-unwind-tables -c -o $@ $<
 
 # Never unloaded: its thread, and what runs when a thread or the process ends, are in it.
 $(B)/lib/libvez.so.$(VERSION): $(OBJ) src/libvez.map

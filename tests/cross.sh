@@ -118,6 +118,7 @@ expect 2 'No such file'
 
 # The list, and the tests that there are.
 sed -n 's/^Test(\([a-z]*\), \([A-Za-z0-9_]*\).*/\1\/\2/p' tests/*.c >"$tmp/tests"
+printf '%s\n' tests/classics/*.c examples/*.c | sed 's/\.c$//' >>"$tmp/tests"
 while read -r pattern why; do
 	case $pattern in '' | '#'*) continue ;; esac
 	[ -n "$why" ] || fail "tests/cross/skipped: no reason for $pattern"
