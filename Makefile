@@ -10,6 +10,7 @@
 #   make check                    every test; installs what is missing where that is allowed
 #   make SAN=address,undefined check
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
+#   make check-cross              the tests for aarch64 and riscv64, in an emulator; CROSS="aarch64": only that one
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
 #   make cluster                  libvez-cluster, the synchronizers between machines (src/cluster/README.md)
 #   make check-cluster            its tests, against ZooKeeper servers that they start; make cluster-demo: an example
@@ -74,8 +75,8 @@ EXPLORER := $(if $(SAN),,$(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev
 	$(B)/bin/vez-explore))
 TOOLS += $(EXPLORER)
 
-.PHONY: always all help lib tools man check check-programs stress explore explore-mutants perf perf-programs perf-plots \
-	perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
+.PHONY: always all help lib tools man check check-programs check-cross cross-programs stress explore explore-mutants perf perf-programs perf-plots \
+	perf-peers perf-peers-programs install uninstall clean needs-check needs-cross needs-perf needs-peers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -97,9 +98,10 @@ $(B)/obj/probes: always
 	done >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
+# Frames are described, whatever the processor and CFLAGS: who unwinds through one of them is told (src/futex/foreign.h).
 $(B)/obj/src/%.o: src/%.c $(B)/obj/probes
 	@mkdir -p $(@D)
-	$(COMPILE) -fPIC -fvisibility=hidden -fno-semantic-interposition -c -o $@ $<
+	$(COMPILE) -fPIC -fvisibility=hidden -fno-semantic-interposition -fasynchronous-unwind-tables -c -o $@ $<
 
 # Never unloaded: its thread, and what runs when a thread or the process ends, are in it. It calls its own functions
 # directly, whatever a program defines by their names.
@@ -149,7 +151,7 @@ $(B)/obj/wakes/where.h: Makefile always
 		"$$(realpath -m --relative-to='$(BINDIR)' '$(LIBDIR)')" '$(VERSION)' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-$(B)/obj/src/wakes/launch.o: CPPFLAGS += -I$(B)/obj/wakes
+$(B)/obj/src/wakes/launch.o: override CPPFLAGS += -I$(B)/obj/wakes
 $(B)/obj/src/wakes/launch.o: $(B)/obj/wakes/where.h
 
 # ---- vez-explore: the schedule explorer for others; its library is made in tests/explore/explore.mk ----
@@ -232,15 +234,18 @@ EXAMPLES = $(patsubst %.c,$(B)/%,$(filter-out $(if $(HAS_UV),,examples/uv.c),$(w
 HAS_UV = $(shell pkg-config --exists libuv 2>/dev/null && echo yes)
 STRESS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/stress/*.c))
 SCRIPTS := $(wildcard tests/*.sh)
+# Set by scripts/check-cross: what it runs in an emulator has a runner of our own.
+CROSS ?=
+RUNNER := $(if $(CROSS),$(B)/obj/tests/cross/runner.o)
 WITH_LIB = -L$(B)/lib -lvez -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib'
 
 $(B)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -Isrc -Itests/lib -c -o $@ $<
 
-$(UNIT): $(B)/tests/%: $(B)/obj/tests/%.o $(TESTLIB) $(B)/lib/libvez.a
+$(UNIT): $(B)/tests/%: $(B)/obj/tests/%.o $(TESTLIB) $(B)/lib/libvez.a $(RUNNER)
 	@mkdir -p $(@D)
-	$(LINK) $(WRAP) -o $@ $^ -lcriterion
+	$(LINK) $(WRAP) -o $@ $^ $(if $(RUNNER),,-lcriterion)
 
 $(CLASSICS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/lib/libvez.so
 	@mkdir -p $(@D)
@@ -263,17 +268,24 @@ $(B)/tests/stress: $(STRESS_OBJ) $(B)/lib/libvez.a
 
 check-programs: lib tools $(UNIT) $(CLASSICS) $(EXAMPLES) $(B)/tests/stress $(if $(SAN),,$(EXPLORE))
 
+cross-programs: lib tools $(UNIT) $(CLASSICS) $(EXAMPLES) $(B)/tests/stress
+
 check: needs-check
 	$(MAKE) check-programs
 	$(if $(HAS_UV),,@echo "skip  examples/uv: libuv is not here")
 	BUILD=$(B) SAN=$(SAN) CC='$(CC)' scripts/check $(UNIT) $(CLASSICS) $(EXAMPLES) $(if $(SAN),,$(SCRIPTS)) -- \
 		$(B)/tests/stress --rounds=$(or $(ROUNDS),2000) $(if $(SAN),,-- $(EXPLORE) $(EXPLORE_SHORT))
 
+check-cross: needs-cross
+	BUILD=$(BUILD) scripts/check-cross $(CROSS)
+
 stress: lib $(B)/tests/stress
 	$(B)/tests/stress $(if $(ROUNDS),--rounds=$(ROUNDS))
 
 needs-check:
 	@CC='$(CC)' scripts/needs check
+needs-cross:
+	@CC= scripts/needs cross
 needs-perf:
 	@CC='$(CC)' scripts/needs perf
 needs-peers:

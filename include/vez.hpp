@@ -3,8 +3,9 @@
  * vez.hpp - vez for C++17 and later: a header over the C calls, and nothing to link but libvez
  *
  * The classes are named after the C types and hold one each, in place; what a call does, its order, its costs and its
- * rules are said in vez/NAME.h. Objects can be neither copied nor moved. native_handle() is the C object, for
- * everything that has no member here.
+ * rules are said in vez/NAME.h. Objects can be neither copied nor moved. native_handle() is the C object, for what has
+ * no member here: what makes an object again where it is, and vez_guarded_call, which is a lambda in C++. What belongs
+ * to no object (vez_strerror, vez_deadline_remaining_ns, vez_inspect) is called as in C.
  *
  * Locks: vez::mutex and vez::rwlock are what std::lock_guard, std::scoped_lock, std::unique_lock and std::shared_lock
  * take; vez::monitor is what std::lock_guard takes. Guards for the rest are here: permits, group_guard, sched_guard,
@@ -318,6 +319,14 @@ public:
 	{
 		attached_ = detail::unless(EALREADY, vez_cancel_attach(token_, &hook_, run, this), "vez_cancel_attach");
 	}
+	/* Without waiting. True: it has not run, and never will. */
+	bool try_detach() noexcept
+	{
+		if (!attached_ || vez_cancel_try_detach(token_, &hook_) != 0)
+			return false;
+		attached_ = false;
+		return true;
+	}
 	~cancel_hook()
 	{
 		if (attached_)
@@ -371,6 +380,8 @@ public:
 
 /* ---- operations that wait without a thread ---- */
 
+template <class R> class completions;
+
 /* What the _async members take. */
 class basic_request : detail::pinned {
 protected:
@@ -378,6 +389,10 @@ protected:
 
 	basic_request() noexcept {}
 	~basic_request() = default;
+
+	/* It begins with its only member. */
+	static basic_request *of(vez_request_t *r) noexcept { return reinterpret_cast<basic_request *>(r); }
+	template <class R> friend class completions;
 
 public:
 	/* Before it is queued. */
@@ -425,6 +440,28 @@ public:
 
 template <class G> request(G) -> request<G>;
 
+/* What has completed, in order, for one consumer: requests that are an R, which is derived from listed_request. */
+template <class R> class completions : detail::pinned {
+	vez_completions_t l_;
+
+public:
+	/* efd, unless it is -1, gets one tick whenever the list ceases to be empty. */
+	explicit completions(int efd = -1) noexcept { vez_completions_init(&l_, efd); }
+	/* Takes out the one that completed first; nullptr: there is none. */
+	R *next() noexcept
+	{
+		vez_request_t *r = vez_completions_next(&l_);
+		return r ? static_cast<R *>(basic_request::of(r)) : nullptr;
+	}
+	/* Until there is one. */
+	status wait(deadline t = deadline::never(), token_ref token = {})
+	{
+		return detail::to_status(vez_completions_wait(&l_, t.native(), token.native_handle()),
+					 "vez_completions_wait");
+	}
+	vez_completions_t *native_handle() noexcept { return &l_; }
+};
+
 /* Writes a tick to an eventfd when it completes. Going out of scope withdraws it, as a request. */
 class eventfd_request : public basic_request {
 	int efd_;
@@ -437,6 +474,25 @@ public:
 			(void)vez_request_wait(&r_, VEZ_FOREVER, nullptr);
 	}
 	void reset() noexcept { vez_request_init_eventfd(&r_, efd_); }
+};
+
+/* Joins a list when it completes, if it was queued: derive from it what the list's consumer is to know. It must not go
+ * out of scope while it is queued, which ends the program, nor before it was taken out of the list. */
+class listed_request : public basic_request {
+	vez_completions_t *list_;
+
+public:
+	template <class R> explicit listed_request(completions<R> &list) noexcept : list_(list.native_handle())
+	{
+		reset();
+	}
+	~listed_request()
+	{
+		/* The one who put it into the list may not have returned yet, which is no matter. */
+		if (result() == EINPROGRESS && vez_request_wait(&r_, VEZ_NOW, nullptr) == ETIMEDOUT)
+			detail::die("vez::listed_request", "destroyed while in use");
+	}
+	void reset() noexcept { vez_request_init_completions(&r_, list_); }
 };
 
 inline status cancel_token::wait_async(basic_request &r)
@@ -515,7 +571,7 @@ public:
 	}
 
 	/* Locks when the guard is true. The thread that unlocks asks it, under the mutex; if it throws, the mutex is
-	 * not locked. ok, or not locked. */
+	 * not locked. ok, or not locked. A std::unique_lock(m, std::adopt_lock) takes it over. */
 	template <class P> void lock_when(P &&guard) { (void)lock_when_until(guard, deadline::never()); }
 	template <class P> [[nodiscard]] status lock_when_until(P &&guard, deadline t, token_ref token = {})
 	{
@@ -686,6 +742,9 @@ public:
 	{
 		return detail::to_status(vez_rwlock_rdlock_async(&l_, r.native_handle()), "vez_rwlock_rdlock_async");
 	}
+
+	/* Whichever is held. */
+	void unlock_any() { detail::check(vez_rwlock_unlock(&l_), "vez_rwlock_unlock"); }
 
 	/* The writer becomes a reader: unlock_shared() is what it owes then. */
 	void downgrade() { detail::check(vez_rwlock_downgrade(&l_), "vez_rwlock_downgrade"); }
@@ -1177,19 +1236,24 @@ template <class Sched, class... What> sched_guard(Sched &, const What &...) -> s
 
 /* ---- monitor: execution is handed to whoever is inside ---- */
 
-/* One who waits in a room: on its stack. Derive from it what others are to know of its wish. */
+/* One who waits in a room, on its stack, or without a thread. Derive from it what others are to know of its wish. */
 class waiter : detail::pinned {
 	vez_request_t r_ = VEZ_REQUEST_INITIALIZER;
+	vez_request_t *by_ = &r_; /* its own, or that of wait_async */
+
+	friend class monitor;
+	vez_request_t *waits_by(vez_request_t *r = nullptr) noexcept
+	{
+		by_ = r ? r : &r_;
+		vez_request_set_value(by_, this, 0);
+		return by_;
+	}
 
 public:
-	explicit waiter(std::int64_t key = 0) noexcept
-	{
-		set_key(key);
-		vez_request_set_value(&r_, this, 0);
-	}
+	explicit waiter(std::int64_t key = 0) noexcept { set_key(key); }
 	/* Before it waits, or before it is moved. */
-	void set_key(std::int64_t key) noexcept { vez_request_set_key(&r_, key); }
-	vez_request_t *native_handle() noexcept { return &r_; }
+	void set_key(std::int64_t key) noexcept { vez_request_set_key(by_, key); }
+	vez_request_t *native_handle() noexcept { return by_; }
 };
 
 /* A room of a monitor, where a W waits. All but length() inside. */
@@ -1281,9 +1345,27 @@ public:
 		if (l.mutex() != this || !l.owns_lock())
 			detail::fail(EPERM, "vez::monitor::wait");
 		l.release();
-		return detail::to_status(vez_monitor_wait(&m_, where.native_handle(), w.native_handle(), t.native(),
+		vez_request_t *own = static_cast<waiter &>(w).waits_by();
+		return detail::to_status(vez_monitor_wait(&m_, where.native_handle(), own, t.native(),
 							  token.native_handle()),
 					 "vez_monitor_wait");
+	}
+	/* The same without a thread: r completes when w is settled, or by its own limits, and has w's place by its own
+	 * key. Both stay until then. */
+	template <class W>
+	[[nodiscard]] status wait_async(std::unique_lock<monitor> &l, room<W> &where, W &w, basic_request &r)
+	{
+		if (l.mutex() != this || !l.owns_lock())
+			detail::fail(EPERM, "vez::monitor::wait_async");
+		l.release();
+		vez_request_t *by = static_cast<waiter &>(w).waits_by(r.native_handle());
+		return detail::to_status(vez_monitor_wait_async(&m_, where.native_handle(), by),
+					 "vez_monitor_wait_async");
+	}
+	/* Inside, for a request that need not wait: false, if its wait-for-any is won already. */
+	bool settle_unqueued(basic_request &r, int result = 0) noexcept
+	{
+		return vez_monitor_settle_unqueued(&m_, r.native_handle(), result);
 	}
 	/* Inside, as the calls of C: w wakes with this result, 0 being status::ok; waits in another room; waits on
 	 * without limits. */
@@ -1364,6 +1446,25 @@ public:
 
 /* ---- objects whose operations are constrained from outside ---- */
 
+template <class Self, class Arg> class operation;
+
+/* One call of an operation; constraints and triggers are shown its argument. It is on the caller's stack, but of
+ * object::call_async, where the caller keeps it, and its argument, until the request completes. */
+template <class Self, class Arg> struct operation_call {
+	const operation<Self, Arg> *of;
+	Arg *arg;
+	std::exception_ptr thrown{};
+
+	operation_call(const operation<Self, Arg> &op, Arg &a) noexcept : of(&op), arg(std::addressof(a)) {}
+	/* Throws what the operation has thrown; else the result it is given. */
+	int rethrown(int rc = 0)
+	{
+		if (thrown)
+			std::rethrow_exception(std::move(thrown));
+		return rc;
+	}
+};
+
 /* An operation of objects whose state is a Self: fn(Self &, Arg &). It outlives the objects that it is called on. */
 template <class Self, class Arg> class operation : detail::pinned {
 	std::function<void(Self &, Arg &)> fn_;
@@ -1380,19 +1481,7 @@ template <class Self, class Arg> class operation : detail::pinned {
 	}
 
 public:
-	/* On the caller's stack; constraints and triggers are shown its argument. */
-	struct call {
-		const operation *of;
-		Arg *arg;
-		std::exception_ptr thrown{};
-
-		int rethrown(int rc)
-		{
-			if (thrown)
-				std::rethrow_exception(std::move(thrown));
-			return rc;
-		}
-	};
+	using call = operation_call<Self, Arg>;
 
 	operation(const char *name, std::function<void(Self &, Arg &)> fn) : fn_(std::move(fn)), op_{ name, run } {}
 	const vez_operation_t *native_handle() const noexcept { return &op_; }
@@ -1413,22 +1502,29 @@ public:
 	 * same. */
 	template <class Arg> void call(const operation<Self, Arg> &op, Arg &arg)
 	{
-		typename operation<Self, Arg>::call c{ &op, std::addressof(arg) };
+		operation_call<Self, Arg> c(op, arg);
 		detail::check(c.rethrown(vez_object_call(&o_, op.native_handle(), &c)), "vez_object_call");
 	}
 	/* false: it would have to wait for a constraint. */
 	template <class Arg> bool try_call(const operation<Self, Arg> &op, Arg &arg)
 	{
-		typename operation<Self, Arg>::call c{ &op, std::addressof(arg) };
+		operation_call<Self, Arg> c(op, arg);
 		return detail::unless(EBUSY, c.rethrown(vez_object_try_call(&o_, op.native_handle(), &c)),
 				      "vez_object_try_call");
 	}
 	template <class Arg>
 	[[nodiscard]] status call_until(const operation<Self, Arg> &op, Arg &arg, deadline t, token_ref token = {})
 	{
-		typename operation<Self, Arg>::call c{ &op, std::addressof(arg) };
+		operation_call<Self, Arg> c(op, arg);
 		int rc = vez_object_call_until(&o_, op.native_handle(), &c, t.native(), token.native_handle());
 		return detail::to_status(c.rethrown(rc), "vez_object_call_until");
+	}
+	/* Without waiting for constraints, and not of an object with VEZ_SERIAL. When it has run, c.rethrown() throws
+	 * what it has thrown. */
+	template <class Arg> [[nodiscard]] status call_async(operation_call<Self, Arg> &c, basic_request &r)
+	{
+		int rc = vez_object_call_async(&o_, c.of->native_handle(), &c, r.native_handle());
+		return detail::to_status(rc, "vez_object_call_async");
 	}
 	std::size_t waiters() const noexcept { return vez_object_waiters(&o_); }
 	vez_object_t *native_handle() noexcept { return &o_; }

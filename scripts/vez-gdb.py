@@ -127,8 +127,35 @@ def constrained(v):
     return f"{inside}, self {int(v['self_']):#x}, {int(v['core_']['length_'])} waiting"
 
 
+def function(pointer):
+    """A function by its name, without the brackets that gdb puts around it."""
+    found = re.search(r"<(.*)>", str(pointer))
+    return found[1] if found else f"{int(pointer):#x}"
+
+
+def operation(v):
+    return f'"{v["name"].string()}", {function(v["body"])}' if int(v["name"]) else function(v["body"])
+
+
+def rule(v, what):
+    r = v["rule_"]
+    if not int(r["object_"]):
+        return "of no object"
+    op = r["operation_"]
+    of = operation(op.dereference()) if int(op) else "every operation"
+    return f"{function(r['is_'][what])} for {of} of object {int(r['object_']):#x}"
+
+
+def guarded(v):
+    when = f" when {function(v['guard'])}" if int(v["guard"]) else ""
+    return f"{function(v['body'])}{when}, in monitor {int(v['monitor']):#x}"
+
+
 OTHERS = {
     "request": request, "cancel": cancel, "object": constrained,
+    "cancel_hook": lambda v: f"calls {function(v['fn_'])} when token {int(v['token_']):#x} fires",
+    "operation": operation, "guarded": guarded,
+    "constraint": lambda v: rule(v, "guard_"), "trigger": lambda v: rule(v, "fn_"),
     "room": lambda v: f"{int(v['length_'])} waiting",
     "completions": lambda v: "something is listed" if int(v["first_"]) or int(v["last_"]) else "empty",
     "select": lambda v: f"{int(v['filed_'])} filed, " + ("won" if int(v["won_"]) else "nobody has won"),
@@ -153,10 +180,10 @@ class Printer:
 def names_of(kind):
     """What a type is called: of vez_once_t, which has no tag, only the name of the typedef is there."""
     while kind.code == gdb.TYPE_CODE_TYPEDEF:
-        yield re.fullmatch(r"vez_([a-z]+)_t", kind.name or "")
+        yield re.fullmatch(r"vez_([a-z_]+)_t", kind.name or "")
         kind = kind.target()
     if kind.code == gdb.TYPE_CODE_STRUCT:
-        yield re.fullmatch(r"vez_([a-z]+)", kind.tag or "")
+        yield re.fullmatch(r"vez_([a-z_]+)", kind.tag or "")
 
 
 def find_printer(value):

@@ -1701,7 +1701,7 @@ Test(cancel, ALL_a_signal_restarts_what_it_interrupts)
 	EXPECT_EQ(vez_cancel_on_signal(&c, SIGUSR2), 0);
 	thread_start(&r.thread, read_it, &r);
 	for (int i = 0; i < 20; i++) {
-		UNTIL(thread_syscall(&r.thread, call) && call[0] == 0);
+		UNTIL(thread_syscall(&r.thread, call) && call[0] == CALL_READ);
 		pthread_kill(r.thread.id, SIGUSR2);
 		UNTIL(vez_cancel_clear(&c));
 	}

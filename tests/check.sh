@@ -4,7 +4,7 @@
 #
 # Seen to fail: a check without the limit, without the search for reports, without ASAN_OPTIONS, and one that believes
 # Tested: 0; one that stops what goes on saying something, or what others keep from the processor; one that lets SIGINT be
-# ignored, or leaves what a program has started.
+# ignored, or leaves what a program has started; one that keeps to itself what was skipped, or runs no emulator.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -58,6 +58,9 @@ while [ $((user + system)) -lt "$second" ]; do
 	read -r _ _ _ _ _ _ _ _ _ _ _ _ _ user system _ </proc/$$/stat
 done
 END
+{ echo 'echo "skip: suite/test: why"'; tail -n +2 "$tmp/good"; } | program leaves
+# shellcheck disable=SC2016 # the program's own words
+{ echo '[ -n "${EMULATED:-}" ] || exit 1'; tail -n +2 "$tmp/good"; } | program emulated
 ignored=$(grep SigIgn /proc/self/status)
 echo "[ \"\$(grep SigIgn /proc/self/status)\" = '$ignored' ]" | program signals.sh
 printf 'setsid sleep 98765 & echo started; wait' | program starts.sh
@@ -89,6 +92,9 @@ expect "1 passed, 0 failed" 0 "" "$tmp/busy.sh"
 kill $busy
 expect "1 passed, 1 failed" 1 "sanitizer" "$tmp/classics/reported"
 expect "1 passed, 0 failed" 0 "skip .*part.sh: no such thing" "$tmp/part.sh"
+expect "3 passed, 0 failed" 0 "skip .*leaves: suite/test: why" "$tmp/leaves"
+EMULATOR="env EMULATED=1" expect "5 passed, 0 failed" 0 "" "$tmp/emulated" "$tmp/classics/good" "$tmp/good.sh"
+expect "0 passed, 1 failed" 1 "no test" "$tmp/emulated"
 expect "0 passed, 0 failed" 1 ""
 expect "7 passed, 0 failed" 0 "command: 4 passed" "$tmp/good" -- "$tmp/command" 4 0 0
 expect "7 passed, 2 failed" 1 "command" -- "$tmp/command" 4 0 0 -- "$tmp/command" 3 2 1

@@ -322,7 +322,7 @@ Test(completions, A06_none_before_its_tick)
 		vez_completions_init(&l, efd);
 		file(&l, &s, &r);
 		thread_start(&releasing, release_one, &s);
-		UNTIL(thread_syscall(&releasing, call) && call[0] == SYS_write);
+		UNTIL(thread_syscall(&releasing, call) && call[0] == CALL_WRITE);
 		c.l = &l;
 		thread_start(&c.thread, consume, &c);
 		thread_await_parked(&c.thread);

@@ -4,7 +4,7 @@
 # stacks show; and shows each object's state in words. tests/tools/stuck.c is the program.
 #
 # Seen to fail: owners that are not read; hidden waits taken for shown ones; a core looked for at the queue's address;
-# a member of another name.
+# a member of another name; a type without a printer.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -68,7 +68,8 @@ core_of plain
 ask plain 'vez waits' 'vez deadlocks' 'print accounts' 'print connections' 'print table' 'print opened' 'print latch' \
 	'print barrier' 'print cond' 'print group' 'print sched' 'print once' 'print queue' 'print monitor' 'print room' \
 	'print token' 'print list' 'print any' 'print object' 'print both' 'print request' 'print &accounts' \
-	'print *&accounts' 'print &connections'
+	'print *&accounts' 'print &connections' 'print hook' 'print operation' 'print guarded' 'print constraint' \
+	'print trigger' 'print unused'
 at=$(sed -n 's/.*= (vez_sem_t \*) \(0x[0-9a-f]*\) .*/\1/p' "$tmp/said")
 says "^vez: sem $at: thread " '^vez: 3 requests wait$' '^vez: mutex 0x[0-9a-f]+: thread ' \
 	'^vez: no deadlock; no owner is known' \
@@ -78,6 +79,14 @@ says "^vez: sem $at: thread " '^vez: 3 requests wait$' '^vez: mutex 0x[0-9a-f]+:
 	'= once: done, 0 waiting$' '= queue: 1 of 4 stored, .*, 0 waiting$' '= monitor: nobody inside, 0 waiting$' \
 	'= room: 0 waiting$' '= cancel: fired$' '= completions: empty$' '= select: 0 filed, nobody has won$' \
 	'= object: not in use, self 0x[0-9a-f]+, 0 waiting$' '= synchronizer: relates 1 object$' \
-	'= request: queued, asynchronous$'
+	'= request: queued, asynchronous$' '= cancel_hook: calls run when token 0x[0-9a-f]+ fires$' \
+	'= operation: "act", act$' '= guarded: run, in monitor 0x[0-9a-f]+$' \
+	'= constraint: may for "act", act of object 0x[0-9a-f]+$' \
+	'= trigger: act for every operation of object 0x[0-9a-f]+$' '= constraint: of no object$'
+
+# Every type of the headers.
+types=$(sed -n 's/^} vez_\([a-z_]*\)_t;$/\1/p' include/vez/*.h)
+ask plain "python print('without a printer:', [t for t in '$(echo "$types" | tr '\n' ' ')request'.split() if t not in DESCRIPTIONS])"
+says '^without a printer: \[\]$'
 
 [ "$failures" = 0 ]

@@ -7,8 +7,8 @@
 #
 # Seen to fail: each call of C in vez.hpp left out, and each with another result; a status that says ok, a result that
 # is not thrown, a time rounded down; an exception of a body, a guard, a once or an action that is dropped; a destructor
-# that does not ask, or does not wait for a function that is running; a warning; each call of a function without
-# VEZ__FOREIGN around it.
+# that does not ask, or does not wait for a function that is running; a warning. tests/foreign.sh: what the calls of C do
+# about exceptions.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -32,18 +32,12 @@ build() {
 		-o "$tmp/$3" "tests/hpp/$3.cc" "$lib" || fail "$1 -std=$2: tests/hpp/$3.cc"
 }
 
-# aborts LINE PROGRAM ARGUMENT...: with SIGABRT, and this line on stderr
-aborts() {
-	line=$1 program=$2 status=0
-	shift 2
-	{ (cd "$tmp" && exec timeout 20 "./$program" "$@") 2>"$tmp/said" || status=$?; } 2>"$tmp/shell"
-	[ "$status" = 134 ] || fail "$program $*: exit status $status"
-	grep -qF "$line" "$tmp/said" || fail "$program $*: $(cat "$tmp/said")"
-}
-
-# dies CASE LINE
+# dies CASE LINE: with SIGABRT, and this line on stderr
 dies() {
-	aborts "$2" dies "$1"
+	status=0
+	{ (cd "$tmp" && exec timeout 20 ./dies "$1") 2>"$tmp/said" || status=$?; } 2>"$tmp/shell"
+	[ "$status" = 134 ] || fail "dies $1: exit status $status"
+	grep -qF "$2" "$tmp/said" || fail "dies $1: $(cat "$tmp/said")"
 }
 
 case ${1:-} in
@@ -78,6 +72,7 @@ for compiler in $compilers; do
 	dies constraint 'vez: an exception left a constraint: why'
 	dies trigger 'vez: an exception left a trigger: why'
 	dies 'held token' 'vez: vez::cancel_token: destroyed while in use'
+	dies 'held request' 'vez: vez::listed_request: destroyed while in use'
 	for type in mutex cond rwlock semaphore latch barrier event queue group sched monitor object; do
 		dies "held $type" "vez: vez::$type: destroyed while in use"
 	done
@@ -86,16 +81,6 @@ for compiler in $compilers; do
 	dies upgrade 'vez: vez::upgrade_guard: not held'
 	dies sched 'vez: vez::sched_guard: not held'
 	dies unlocked-twice 'vez_mutex_unlock'
-done
-
-# What the C calls call, left otherwise than by a return.
-build g++ c++17 foreign
-[ "$failures" = 0 ] || exit 1
-for case in hook hook-fired request body guard filed-body filed-guard once action gave-up order operation constraint \
-	trigger await lock-when cond-when unlock-asks; do
-	aborts 'vez: an exception left a function that vez has called' foreign throw $case
-	aborts 'what():  why' foreign throw $case
-	aborts 'vez: a thread ended inside a function that vez has called' foreign end $case
 done
 
 # The examples in README.md.

@@ -504,6 +504,80 @@ Test(monitor, C04_settled_on_the_way_in)
 	}
 }
 
+/* ---- a wait that lets go of something else as well ---- */
+
+struct doorway {
+	vez_monitor_t m, outer; /* outer, or mutex, is let go by who waits */
+	vez_room_t room;
+	vez_mutex_t mutex;
+	bool by_mutex, found;
+	struct gate let_go;
+	int rc;
+};
+
+static void hold_other(struct doorway *d)
+{
+	if (d->by_mutex)
+		EXPECT_EQ(vez_mutex_lock(&d->mutex), 0);
+	else
+		vez_monitor_enter(&d->outer);
+}
+
+static void let_other_go(struct doorway *d)
+{
+	if (d->by_mutex)
+		EXPECT_EQ(vez_mutex_unlock(&d->mutex), 0);
+	else
+		vez_monitor_exit(&d->outer);
+}
+
+static void wait_letting_go(void *arg)
+{
+	struct doorway *d = arg;
+	vez_request_t r = VEZ_REQUEST_INITIALIZER;
+	hold_other(d);
+	vez_monitor_enter(&d->m);
+	let_other_go(d);
+	gate_pass(&d->let_go);
+	d->rc = vez_monitor_wait(&d->m, &d->room, &r, VEZ_FOREVER, NULL);
+}
+
+/* Comes in as soon as it can. */
+static void let_first_go(void *arg)
+{
+	struct doorway *d = arg;
+	hold_other(d);
+	let_other_go(d);
+	vez_monitor_enter(&d->m);
+	vez_request_t *first = vez_room_first(&d->room);
+	d->found = first && vez_monitor_settle(&d->m, first, 5);
+	vez_monitor_exit(&d->m);
+}
+
+/* What vez/monitor.h says of it: let go inside, right before the wait, nothing is missed. Seen to fail: wait_letting_go
+ * that enters the monitor after it has let go (found is false). */
+Test(monitor, ALL_a_wait_that_lets_go_of_something_else)
+{
+	for (int by_mutex = 0; by_mutex < 2; by_mutex++) {
+		struct doorway d = { .m = VEZ_MONITOR_INITIALIZER(NULL), .outer = VEZ_MONITOR_INITIALIZER(NULL),
+				     .by_mutex = by_mutex };
+		struct thread waits = { 0 }, comes = { 0 };
+		gate_init(&d.let_go);
+		thread_start(&waits, wait_letting_go, &d);
+		gate_await(&d.let_go, 1);
+		thread_start(&comes, let_first_go, &d);
+		UNTIL(thread_done(&comes) || thread_futex(&comes) - (uintptr_t)&d.m < sizeof d.m)
+			;
+		gate_open(&d.let_go);
+		thread_join(&comes);
+		EXPECT(d.found);
+		thread_join(&waits);
+		EXPECT_EQ(d.rc, 5);
+		EXPECT_EQ(vez_monitor_destroy(&d.m), 0);
+		EXPECT_EQ(vez_monitor_destroy(&d.outer), 0);
+	}
+}
+
 /* ---- destroy ---- */
 
 /* Seen to fail: destroy that does not look at the lock; one that does not look at the rooms. */

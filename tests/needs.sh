@@ -56,6 +56,18 @@ expect 1 ' ccache ' "ccache clang-19 -m64" check
 expect 1 'gcc-riscv64-linux-gnu' riscv64-linux-gnu-gcc perf
 expect 1 'no /opt/cc/bin/cc here' /opt/cc/bin/cc perf
 
+fresh gcc pkg-config
+for package in 'g\+\+' gcc; do
+	expect 1 "install -y .*$package-aarch64-linux-gnu $package-riscv64-linux-gnu .*qemu-user\$" gcc cross
+done
+fresh gcc pkg-config qemu-aarch64 qemu-riscv64
+for triplet in aarch64-linux-gnu riscv64-linux-gnu; do cp "$tmp/bin/gcc" "$tmp/bin/$triplet-gcc"; done
+expect 1 'install -y g\+\+-aarch64-linux-gnu g\+\+-riscv64-linux-gnu$' gcc cross
+for triplet in aarch64-linux-gnu riscv64-linux-gnu; do cp "$tmp/bin/gcc" "$tmp/bin/$triplet-g++"; done
+expect 0 '!.' gcc cross
+rm "$tmp/bin/qemu-riscv64"
+expect 1 'install -y qemu-user$' gcc cross
+
 fresh gcc g++ clang pkg-config python3 gzip perf mandoc valgrind gdb
 expect 0 '!.' gcc check
 expect 0 '!.' "gcc -m64" check

@@ -1678,7 +1678,7 @@ Test(sem, H04_the_clock_is_monotonic_and_the_time_absolute)
 		acquire_start(&a);
 		acquire_await_parked(&a);
 		EXPECT(thread_syscall(&a.thread, call));
-		EXPECT_EQ(call[0], SYS_futex);
+		EXPECT_EQ(call[0], CALL_FUTEX);
 		EXPECT_EQ(call[2], 9 | 128); /* FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, the clock flag (256) clear */
 		if (form_has_deadline(v->form)) {
 			const long *time = (const long *)call[4];

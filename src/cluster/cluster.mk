@@ -53,7 +53,7 @@ $(B)/bin/vez-cluster: $(B)/obj/src/cluster/tool.o $(B)/lib/libvez-cluster.so $(B
 	$(LINK) -o $@ $< $(WITH_CLUSTER) $(if $(CLUSTER_RUNPATH),-Wl$(comma)-rpath$(comma)'$(CLUSTER_RUNPATH)')
 
 $(B)/obj/src/cluster/tool.o: $(B)/obj/wakes/where.h
-$(B)/obj/src/cluster/tool.o: CPPFLAGS += -I$(B)/obj/wakes
+$(B)/obj/src/cluster/tool.o: override CPPFLAGS += -I$(B)/obj/wakes
 
 cluster: lib $(CLUSTER_LIB)
 

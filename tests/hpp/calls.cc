@@ -6,6 +6,9 @@
  */
 #include "test.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <csignal>
 
 static void test_deadlines()
@@ -34,6 +37,42 @@ static void test_deadlines()
 	vez_deadline_t wall = deadline(std::chrono::system_clock::now() + 10s).native();
 	std::int64_t left = vez_deadline_remaining_ns(wall);
 	CHECK(left > 5'000'000'000 && left <= 10'000'000'000);
+}
+
+/* A clock of the program's own: it begins before zero, and counts in halves of a second. */
+struct own_clock {
+	using rep = double;
+	using period = std::ratio<1, 2>;
+	using duration = std::chrono::duration<rep, period>;
+	using time_point = std::chrono::time_point<own_clock>;
+	static constexpr bool is_steady = false;
+	static time_point now()
+	{
+		return time_point(duration(std::chrono::steady_clock::now().time_since_epoch()) - 100h * 24 * 365);
+	}
+};
+
+/* Every clock's times are moments of the future that far away. */
+template <class Clock> static void test_clock()
+{
+	vez::semaphore none(0);
+	std::int64_t left = vez_deadline_remaining_ns(vez::deadline(Clock::now() + 10s).native());
+	CHECK(left > 5'000'000'000 && left <= 10'000'000'000);
+	auto until = Clock::now() + 3ms;
+	CHECK(!none.try_acquire_until(until));
+	CHECK(Clock::now() >= until);
+	CHECK(vez::deadline(Clock::now() - 1s).native() <= vez_after_ns(0));
+}
+
+static void test_clocks()
+{
+	test_clock<std::chrono::system_clock>();
+	test_clock<std::chrono::steady_clock>();
+	test_clock<std::chrono::high_resolution_clock>();
+	test_clock<own_clock>();
+#if __cplusplus >= 202002L && __cpp_lib_chrono >= 201907L
+	test_clock<std::chrono::file_clock>();
+#endif
 }
 
 static void test_tokens()
@@ -88,6 +127,19 @@ static void test_hooks()
 	}
 	t.fire();
 	CHECK(ran == 2);
+	t.clear();
+	{
+		vez::cancel_hook taken_off(t, [&] { ran = 100; });
+		CHECK(taken_off.try_detach() && !taken_off.try_detach());
+		t.fire();
+	}
+	t.clear();
+	{
+		vez::cancel_hook late(t, [&] { ran++; });
+		t.fire();
+		CHECK(!late.try_detach());
+	}
+	CHECK(ran == 3);
 
 	/* Its end waits for the function that is running. */
 	t.clear();
@@ -235,6 +287,43 @@ static void test_requests()
 	CHECK(q.take_async(item, reading) == vez::status::queued);
 	CHECK(q.put_async(7, writing) == vez::status::ok);
 	CHECK(item == 7);
+}
+
+/* What a list's consumer is to know of a job. */
+struct job : vez::listed_request {
+	int number;
+	job(vez::completions<job> &list, int n) : listed_request(list), number(n) {}
+};
+
+static void test_lists()
+{
+	vez::semaphore s(0);
+	int efd = eventfd(0, EFD_NONBLOCK);
+	eventfd_t ticks = 0;
+	vez::cancel_token stop;
+	vez::completions<job> done(efd);
+	job a(done, 1), b(done, 2), c(done, 3);
+	CHECK(done.next() == nullptr && done.wait(1ms) == vez::status::timeout);
+	CHECK(s.acquire_async(a) == vez::status::queued && s.acquire_async(b) == vez::status::queued);
+	s.release(2);
+	CHECK(eventfd_read(efd, &ticks) == 0 && ticks == 1);
+	for (int n : { 1, 2 }) {
+		job *next = done.next();
+		CHECK(next != nullptr && next->number == n && next->result() == 0);
+	}
+	CHECK(done.next() == nullptr);
+	c.set_limits(vez::deadline::never(), stop);
+	CHECK(s.acquire_async(c) == vez::status::queued);
+	stop.fire();
+	CHECK(done.wait() == vez::status::ok);
+	CHECK(done.next() == &c && c.result() == ECANCELED);
+
+	/* Decided at once: it joins no list. */
+	s.release();
+	a.reset();
+	CHECK(s.acquire_async(a) == vez::status::ok && done.next() == nullptr);
+	CHECK(done.wait(1h, stop) == vez::status::canceled);
+	close(efd);
 }
 
 static void test_calls()
@@ -464,10 +553,12 @@ static void test_exceptions_of_barriers()
 int main()
 {
 	test_deadlines();
+	test_clocks();
 	test_tokens();
 	test_hooks();
 	test_stop_token();
 	test_requests();
+	test_lists();
 	test_calls();
 	test_exceptions_of_calls();
 	test_give_up_rule();

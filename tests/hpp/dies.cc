@@ -80,6 +80,11 @@ static void dies(const std::string &what)
 	} else if (what == "held semaphore") {
 		vez::semaphore s(0);
 		vez_sem_acquire_async(s.native_handle(), 1, &pending);
+	} else if (what == "held request") {
+		static vez::immortal<vez::completions<vez::listed_request>> list;
+		static vez::immortal<vez::semaphore> none(0u);
+		vez::listed_request r(*list);
+		(void)none->acquire_async(r);
 	} else if (what == "held latch") {
 		vez::latch l(1);
 		vez_latch_wait_async(l.native_handle(), &pending);

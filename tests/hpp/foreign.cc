@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The C calls: a function that they call is left by an exception, or by the end of its thread. foreign WHAT CASE, WHAT
- * being throw or end, is to abort with a line on stderr, also where the caller catches everything; tests/hpp.sh knows
- * which cases there are. */
+ * being throw or end, is to abort with a line on stderr, also where the caller catches everything; tests/foreign.sh
+ * knows which cases there are. */
 #include <pthread.h>
 #include <stdexcept>
 #include <string>

@@ -62,7 +62,13 @@ static void test_mutex()
 	CHECK(timed.owns_lock());
 	std::unique_lock<vez::mutex> late(m, std::chrono::system_clock::now() + 2ms);
 	CHECK(!late.owns_lock());
+	CHECK(thrown_by([&] { (void)timed.try_lock_for(1ms); }) == EDEADLK); /* the guard's own: it has it */
 	timed.unlock();
+	CHECK(timed.try_lock_for(1s) && !late.try_lock_for(1ms));
+	timed.unlock();
+	CHECK(late.try_lock_until(std::chrono::system_clock::now() + 1s));
+	CHECK(!timed.try_lock_until(std::chrono::steady_clock::now() + 1ms));
+	late.unlock();
 	{
 		vez::mutex other;
 		std::scoped_lock both(m, other);
@@ -282,6 +288,22 @@ static void test_rwlock()
 		l.unlock_shared();
 		l.unlock_shared();
 	}
+	{
+		std::shared_lock<vez::rwlock> reader(l, std::defer_lock);
+		std::unique_lock<vez::rwlock> writer(l, std::defer_lock);
+		CHECK(writer.try_lock_for(1s) && !reader.try_lock_for(1ms));
+		CHECK(!reader.try_lock_until(std::chrono::system_clock::now() + 1ms));
+		writer.unlock();
+		CHECK(reader.try_lock_until(std::chrono::steady_clock::now() + 1s));
+		CHECK(!writer.try_lock_until(std::chrono::steady_clock::now() + 1ms));
+	}
+	l.lock();
+	l.unlock_any();
+	l.lock_shared();
+	l.unlock_any();
+	CHECK(thrown_by([&] { l.unlock_any(); }) == EPERM);
+	CHECK(l.try_lock());
+	l.unlock();
 	CHECK(thrown_by([&] { l.unlock(); }) == EPERM);
 	CHECK(thrown_by([&] { l.unlock_shared(); }) == EPERM);
 	CHECK(l.lock_until(1s) == vez::status::ok);

@@ -142,6 +142,46 @@ static void test_rooms()
 	CHECK(m.settle(*waiting.first(), ENOENT));
 }
 
+/* Who waits without a thread is told by a request; others see the wish all the same. */
+static void test_rooms_without_a_thread()
+{
+	vez::monitor m;
+	vez::room<customer> waiting, chair;
+	std::vector<int> told;
+	customer one(1), two(2);
+	vez::request first([&](int result) { told.push_back(result); });
+	vez::request second([&](int result) { told.push_back(result + 100); });
+	first.set_key(5);
+	second.set_key(4);
+	{
+		std::unique_lock<vez::monitor> inside(m);
+		CHECK(m.wait_async(inside, waiting, one, first) == vez::status::queued);
+		CHECK(!inside.owns_lock());
+		CHECK(thrown_by([&] { (void)m.wait_async(inside, waiting, two, second); }) == EPERM);
+		std::unique_lock<vez::monitor> again(m);
+		CHECK(m.wait_async(again, waiting, two, second) == vez::status::queued);
+	}
+	{
+		std::unique_lock<vez::monitor> inside(m);
+		CHECK(waiting.first() == &two && waiting.next(two) == &one);
+		CHECK(m.move(two, chair) && chair.first() == &two);
+		CHECK(m.settle(one) && m.settle(*chair.first(), 7));
+		CHECK(told.empty());
+	}
+	CHECK(told == std::vector<int>({ 0, 107 }));
+	/* The same one, by its thread. */
+	std::unique_lock<vez::monitor> inside(m);
+	CHECK(m.wait(inside, waiting, two, 1ms) == vez::status::timeout);
+	CHECK(second.result() == 7);
+
+	vez::select any;
+	vez::select::member here(any), late(any);
+	m.lock();
+	CHECK(m.settle_unqueued(here) && !m.settle_unqueued(late));
+	m.unlock();
+	CHECK(any.wait() == vez::status::ok && any.won(here));
+}
+
 /* Two accounts; what one may pay depends on both. */
 static void test_objects()
 {
@@ -200,6 +240,33 @@ static void test_objects()
 	CHECK(total == 0);
 }
 
+/* What an operation throws that nobody waits for is kept with the call. */
+static void test_calls_without_a_thread()
+{
+	int state = 0, one = 1, result = -1;
+	bool open = false;
+	vez::operation<int, int> add("add", [](int &self, int &n) {
+		if (n < 0)
+			throw n;
+		self += n;
+	});
+	vez::object<int> o(state);
+	vez::request r([&](int rc) { result = rc; });
+	{
+		vez::constraint opened(o, add, [&](const int &) { return open; });
+		vez::operation_call c(add, one);
+		CHECK(o.call_async(c, r) == vez::status::queued);
+		CHECK(state == 0 && result == -1);
+		open = true;
+	}
+	CHECK(state == 1 && result == 0);
+	int bad = -4;
+	vez::operation_call c(add, bad);
+	r.reset();
+	CHECK(o.call_async(c, r) == vez::status::ok);
+	CHECK(int_thrown_by([&] { c.rethrown(); }) == -4);
+}
+
 int main()
 {
 	test_waiting_for_tokens();
@@ -207,6 +274,8 @@ int main()
 	test_eventfds();
 	test_select();
 	test_rooms();
+	test_rooms_without_a_thread();
 	test_objects();
+	test_calls_without_a_thread();
 	return failures != 0;
 }

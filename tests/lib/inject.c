@@ -169,7 +169,8 @@ int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t
 static bool wake_of(uint32_t *word)
 {
 	void (*hook)(uint32_t *) = LOAD(&now.before_wake);
-	STORE(&now.log[(ADD(&now.wakes, 1) - 1) % LOG_LENGTH], (uintptr_t)word);
+	if (!thread_ends())
+		STORE(&now.log[(ADD(&now.wakes, 1) - 1) % LOG_LENGTH], (uintptr_t)word);
 	if (hook)
 		hook(word);
 	if (LOAD(&now.fault) == FAULT_LATE)

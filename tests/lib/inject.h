@@ -26,7 +26,7 @@ extern const char *const fault_names[FAULTS];
 void inject_reset(enum fault fault);
 
 /* Futex waits of the process, the library's own thread apart, and of the calling thread; wakes: words for which a wake
- * was asked. */
+ * was asked, but by threads that end: these meet where their own tokens go. */
 unsigned inject_waits(void);
 unsigned inject_own_waits(void);
 unsigned inject_wakes(void);

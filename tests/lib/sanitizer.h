@@ -19,8 +19,8 @@
 #endif
 
 /* Whether the child of a process with threads may make some: the sanitizers know none there, or may have been forked
- * inside a lock of their own. */
-#if defined(UNDER_TSAN) || defined(UNDER_ASAN)
+ * inside a lock of their own; and qemu ends there. */
+#if defined(UNDER_TSAN) || defined(UNDER_ASAN) || defined(UNDER_QEMU)
 #define THREADS_IN_CHILD 0
 #else
 #define THREADS_IN_CHILD 1

@@ -20,6 +20,7 @@
 #define FREEZE_SIGNAL SIGUSR2
 
 static __thread struct thread *self;
+static __thread bool ends;
 static struct thread *threads;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -68,6 +69,7 @@ static void *body(void *arg)
 	t->cpu_before = own_cpu_ns();
 	STORE(&t->tid, (pid_t)syscall(SYS_gettid));
 	t->run(t->arg);
+	ends = true;
 	STORE(&t->done, true);
 	return NULL;
 }
@@ -99,6 +101,11 @@ bool thread_done(const struct thread *t)
 	return LOAD(&t->done);
 }
 
+bool thread_ends(void)
+{
+	return ends;
+}
+
 /* ---- where it stands ---- */
 
 static size_t read_task(pid_t tid, const char *what, char *text, size_t size)
@@ -125,7 +132,7 @@ bool thread_syscall(const struct thread *t, unsigned long call[7])
 uintptr_t thread_futex(const struct thread *t)
 {
 	unsigned long call[7];
-	if (!thread_syscall(t, call) || call[0] != SYS_futex)
+	if (!thread_syscall(t, call) || call[0] != CALL_FUTEX)
 		return 0;
 	return (call[2] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? call[1] : 0;
 }

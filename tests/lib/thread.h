@@ -10,6 +10,7 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 struct thread {
@@ -29,14 +30,22 @@ struct thread {
 void thread_start(struct thread *t, void (*run)(void *arg), void *arg);
 void thread_join(struct thread *t);
 bool thread_done(const struct thread *t);
+/* Whether the calling thread's function has returned, and what is left is its end. */
+bool thread_ends(void);
 
 /* The word on which it sleeps in a futex wait, or 0 where it does not. */
 uintptr_t thread_futex(const struct thread *t);
 /* Waits until it sleeps in a futex wait. */
 void thread_await_parked(const struct thread *t);
 
-/* The system call it is in: number and arguments. False: it runs. */
+/* The system call it is in: number and arguments. False: it runs. Under an emulator these are the call and arguments that
+ * the emulator makes for it, by the numbers of the machine that it runs on. */
 bool thread_syscall(const struct thread *t, unsigned long call[7]);
+#ifndef CALL_FUTEX
+#define CALL_FUTEX SYS_futex
+#define CALL_READ SYS_read
+#define CALL_WRITE SYS_write
+#endif
 
 /* The threads of the process, of at most 16. */
 unsigned list_threads(pid_t *tids);

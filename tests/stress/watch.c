@@ -260,7 +260,7 @@ __attribute__((unused)) static void watchdog_test(const struct test *t)
 }
 
 const struct test watch_tests[] = {
-#if !defined(UNDER_TSAN) /* which knows no threads in the child of a process with threads */
+#if !defined(UNDER_TSAN) && !defined(UNDER_QEMU) /* which know no threads in the child of a process with threads */
 	{ "watchdog", watchdog_test, NULL, 0, 0, 1 },
 #endif
 	{ 0 },

@@ -27,6 +27,30 @@ vez_select_t any;
 vez_object_t object;
 vez_synchronizer_t both;
 vez_request_t request;
+vez_cancel_t unfired = VEZ_CANCEL_INITIALIZER;
+vez_cancel_hook_t hook;
+vez_constraint_t constraint, unused;
+vez_trigger_t trigger;
+
+static void act(void *self, void *arg)
+{
+	(void)self;
+	(void)arg;
+}
+
+static bool may(void *arg, void *call)
+{
+	(void)call;
+	return !arg;
+}
+
+static void run(void *arg)
+{
+	(void)arg;
+}
+
+vez_operation_t operation = { "act", act };
+vez_guarded_t guarded = { &monitor, NULL, run };
 
 static vez_barrier_t begin;
 
@@ -68,6 +92,9 @@ static void fill(void)
 	vez_select_init(&any);
 	vez_object_init(&object, places, 0);
 	vez_synchronizer_init(&both, objects, 1);
+	vez_constraint_add(&object, &operation, may, NULL, &constraint);
+	vez_trigger_add(&object, NULL, act, NULL, &trigger);
+	vez_cancel_attach(&unfired, &hook, run, NULL);
 	vez_inspect_name(&accounts, "accounts");
 	vez_request_init(&request, NULL, NULL);
 	vez_event_wait_async(&opened, &request);
