@@ -17,10 +17,11 @@
  * waiter whose guard is true, and a broadcast to all whose guards are; who waits without counts as true. They are asked
  * in their order at the next unlock of the mutex, by the thread that unlocks, when those who were queued for the mutex
  * before have had their turns; at once, by the thread that signals, if the mutex is free. Whose guard is false waits on
- * as if nothing had been; if nobody's is true the signal is gone. So the mutex comes with a guard that is true, and
- * limits apply until then. A default mutex may be taken by a running thread first (vez/mutex.h); if that makes the guard
- * false, the notification goes to the next whose guard is true. Those with guards have key 0; who comes while one of them waits is ordered with them, so use
- * keys and guards on different conditions.
+ * as if nothing had been; if nobody's is true the signal is gone. So the wait returns with the mutex and a true guard;
+ * its deadline and token count until that moment. A default mutex may be taken by a running thread first (vez/mutex.h);
+ * if that makes the guard false, the notification goes to the next whose guard is true. Those with guards have key 0.
+ * A wait without a guard that begins while one with a guard is there takes part as they do: it, too, is let in at the
+ * unlock, and its deadline and token count until then; waits with larger keys are notified after all those with guards.
  *
  * Ordering: everything before a signal happens before the return of the wait that it notified.
  * Destroy: allowed when nobody waits; a thread whose wait has returned may destroy and unmap the condition though the

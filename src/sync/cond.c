@@ -118,7 +118,7 @@ static VEZ__COLD int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard 
 		return 0;
 	}
 	vez__mutex_retake(m, holds);
-	return w.guard.notified || (guard.fn && vez__guard_ask(&guard)) ? 0 : rc;
+	return guard.fn && vez__guard_ask(&guard) ? 0 : rc;
 }
 
 int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
@@ -196,21 +196,31 @@ static void take(struct vez__stay *in, vez_request_t *r, void ***link)
 	**link = NULL;
 }
 
-/* Inside: those who wait with guards, in their order. Those behind them who wait without are taken if all are to be. */
-static struct vez__when *list_guards(struct vez__stay *in, vez_cond_t *c, bool all, void ***link, size_t *count)
+/* Inside: takes out at most so many of those who wait without guards: of the first ones, or, past_guards, of all.
+ * How many. */
+static size_t take_plain(struct vez__stay *in, vez_cond_t *c, size_t most, bool past_guards, void ***link)
+{
+	size_t count = 0;
+	vez_request_t *next;
+	for (vez_request_t *r = c->queue_; r && count < most && (past_guards || !when_of(r)); r = next) {
+		next = vez__queue_next(c->queue_, r);
+		if (when_of(r))
+			continue;
+		take(in, r, link);
+		count++;
+	}
+	return count;
+}
+
+/* Inside: those who wait with guards, in their order. */
+static struct vez__when *list_guards(vez_cond_t *c)
 {
 	struct vez__when *first = NULL, **end = &first;
-	vez_request_t *r = c->queue_, *next;
-	for (; r; r = next) {
-		next = vez__queue_next(c->queue_, r);
+	for (vez_request_t *r = c->queue_; r; r = vez__queue_next(c->queue_, r))
 		if (when_of(r)) {
 			*end = when_of(r);
 			end = &(*end)->next;
-		} else if (all) {
-			take(in, r, link);
-			++*count;
 		}
-	}
 	*end = NULL;
 	return first;
 }
@@ -220,16 +230,14 @@ static size_t notify(vez_cond_t *c, size_t most)
 	struct vez__stay in, in_mutex = { .core = NULL };
 	vez_request_t *moved = NULL;
 	void **link = (void **)&moved;
-	size_t count = 0;
 	if (vez__load(&c->core_.length_, relaxed) == 0)
 		return 0;
 	vez__enter(&in, &c->core_);
 	vez_mutex_t *m = c->mutex_;
-	for (; count < most && c->queue_ && !when_of(c->queue_); count++)
-		take(&in, c->queue_, &link);
+	size_t count = take_plain(&in, c, most, false, &link);
 	if (count < most && c->queue_) {
-		struct vez__when *first = list_guards(&in, c, most == SIZE_MAX, &link, &count);
-		count += vez__mutex_notify(&in_mutex, m, first, most - count);
+		count += vez__mutex_notify(&in_mutex, m, list_guards(c), most - count);
+		count += take_plain(&in, c, most - count, true, &link); /* by their keys they come last */
 	}
 	vez__leave_threads(&in);
 	if (in_mutex.core)

@@ -339,24 +339,23 @@ static bool still_false(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	return !is;
 }
 
-/* One who waits on a condition gives up; without a guard, it has been notified if it could be. */
-static void roll_back_notified(struct vez__stay *in, vez_request_t *r)
+/* The same of one that waits on a condition: its turn comes after that of those before it. */
+static bool still_not_its_turn(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	struct vez__guard *g = guard_of(r);
-	if (g->asleep)
-		wake_up(in, r);
-	else if (!g->fn && !lacks_ticket(g)) {
-		take_ticket(g);
-		g->notified = true;
-	}
+	if (!vez__change(in, seen, seen | HELD))
+		return false;
+	hand_on(in, NULL, r);
+	return !vez__is_settled(r);
 }
 
 static bool roll_back_guarded(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
-	if (guard_of(r)->tickets)
-		roll_back_notified(in, r);
-	else if (!(seen & HELD) && !still_false(in, seen, r))
+	const struct vez__guard *g = guard_of(r);
+	bool asked = !g->asleep && !(seen & HELD);
+	if (asked && !(g->tickets ? still_not_its_turn(in, seen, r) : still_false(in, seen, r)))
 		return false;
+	if (g->asleep) /* then the marks do not count it */
+		wake_up(in, r);
 	mark_without(in, r);
 	return true;
 }
@@ -787,8 +786,8 @@ bool vez__mutex_doze(vez_mutex_t *m, struct vez__when *w, const void *condition)
 	return waits;
 }
 
-/* Inside: those who still wait are asked from here on. How many they are; *asked: some of them were before. */
-static size_t wake_all(struct vez__stay *in, struct vez__when *first, bool *asked)
+/* Inside: those who still wait are asked from here on. How many they are; *asked: how many of them were before. */
+static size_t wake_all(struct vez__stay *in, struct vez__when *first, size_t *asked)
 {
 	size_t count = 0;
 	for (struct vez__when *w = first; w; w = w->next) {
@@ -798,7 +797,7 @@ static size_t wake_all(struct vez__stay *in, struct vez__when *first, bool *aske
 		if (w->guard.asleep)
 			wake_up(in, &w->r);
 		else
-			*asked = true;
+			++*asked;
 	}
 	return count;
 }
@@ -806,10 +805,10 @@ static size_t wake_all(struct vez__stay *in, struct vez__when *first, bool *aske
 size_t vez__mutex_notify(struct vez__stay *in, vez_mutex_t *m, struct vez__when *first, size_t most)
 {
 	uint64_t *tickets = first->guard.tickets;
-	bool asked = false;
+	size_t asked = 0;
 	vez__enter(in, &m->core_);
 	size_t all = wake_all(in, first, &asked), before = vez__load(tickets, relaxed) / VEZ__TICKET;
-	size_t kept = asked ? before : 0, given = most < all - kept ? most : all - kept;
+	size_t kept = before < asked ? before : asked, given = most < all - kept ? most : all - kept;
 	vez__fetch_add(tickets, (kept + given - before) * VEZ__TICKET, relaxed);
 	if (all > 0 && mark_guarded(in))
 		hand_on(in, NULL, NULL);

@@ -12,11 +12,9 @@ struct vez__guard {
 	bool (*fn)(void *arg); /* NULL: always true, if it has tickets */
 	void *arg;
 	/* Of one who waits on a condition: where the notifications that nobody has had yet are counted, in the upper
-	 * half; whether it is asked for none of them now; whether it has had one and gives up all the same. Inside the
-	 * mutex. */
+	 * half; whether it is asked for none of them now. Inside the mutex. */
 	uint64_t *tickets;
 	bool asleep;
-	bool notified;
 	bool insists; /* its thread was asked to retry, and came in vain: it is handed the mutex. Inside the mutex */
 };
 
