@@ -11,6 +11,7 @@
 #   make SAN=address,undefined check
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
+#   make check-ports              pigz and x264 on vez (examples/ports): same output, fewer switches; fetches them
 #   make cluster                  libvez-cluster, the synchronizers between machines (src/cluster/README.md)
 #   make check-cluster            its tests, against ZooKeeper servers that they start; make cluster-demo: an example
 #   make install-cluster          installs it besides what make install does; uninstall-cluster: both are removed
@@ -74,8 +75,8 @@ EXPLORER := $(if $(SAN),,$(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev
 	$(B)/bin/vez-explore))
 TOOLS += $(EXPLORER)
 
-.PHONY: always all help lib tools man check check-programs stress explore explore-mutants perf perf-programs perf-plots \
-	perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
+.PHONY: always all help lib tools man check check-programs check-ports stress explore explore-mutants perf perf-programs \
+	perf-plots perf-peers perf-peers-programs install uninstall clean needs-check needs-perf needs-peers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -266,6 +267,10 @@ check: needs-check
 	$(if $(HAS_UV),,@echo "skip  examples/uv: libuv is not here")
 	BUILD=$(B) SAN=$(SAN) CC='$(CC)' scripts/check $(UNIT) $(CLASSICS) $(EXAMPLES) $(if $(SAN),,$(SCRIPTS)) -- \
 		$(B)/tests/stress --rounds=$(or $(ROUNDS),2000) $(if $(SAN),,-- $(EXPLORE) $(EXPLORE_SHORT))
+
+# Not in check: it needs the network.
+check-ports: lib
+	BUILD=$(B) scripts/ports
 
 stress: lib $(B)/tests/stress
 	$(B)/tests/stress $(if $(ROUNDS),--rounds=$(ROUNDS))
