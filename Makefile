@@ -12,6 +12,7 @@
 #   make SAN=thread stress        the stress run alone, under the thread sanitizer
 #   make check-cross              the tests for aarch64 and riscv64, in an emulator; CROSS="aarch64": only that one
 #   make explore                  every interleaving, up to a bound; make explore-mutants: shows that it finds faults
+#   make check-ports              pigz and x264 on vez (examples/ports): same output, fewer switches; fetches them
 #   make cluster                  libvez-cluster, the synchronizers between machines (src/cluster/README.md)
 #   make check-cluster            its tests, against ZooKeeper servers that they start; make cluster-demo: an example
 #   make install-cluster          installs it besides what make install does; uninstall-cluster: both are removed
@@ -75,8 +76,9 @@ EXPLORER := $(if $(SAN),,$(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev
 	$(B)/bin/vez-explore))
 TOOLS += $(EXPLORER)
 
-.PHONY: always all help lib tools man check check-programs check-cross cross-programs stress explore explore-mutants perf perf-programs perf-plots \
-	perf-peers perf-peers-programs install uninstall clean needs-check needs-cross needs-perf needs-peers
+.PHONY: always all help lib tools man check check-programs check-cross cross-programs check-ports stress explore \
+	explore-mutants perf perf-programs perf-plots perf-peers perf-peers-programs install uninstall clean needs-check \
+	needs-cross needs-perf needs-peers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -278,6 +280,10 @@ check: needs-check
 
 check-cross: needs-cross
 	BUILD=$(BUILD) scripts/check-cross $(CROSS)
+
+# Not in check: it needs the network.
+check-ports: lib
+	BUILD=$(B) scripts/ports
 
 stress: lib $(B)/tests/stress
 	$(B)/tests/stress $(if $(ROUNDS),--rounds=$(ROUNDS))
