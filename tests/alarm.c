@@ -302,8 +302,8 @@ static bool is_fault(int signo)
 	return false;
 }
 
-/* Seen to fail: sys_thread that leaves the mask as it is; that leaves its caller's signals blocked; that blocks those of
- * faults. */
+/* Seen to fail: sys_thread that leaves the mask as it is; that leaves its caller's signals blocked; that blocks those
+ * of faults. */
 Test(alarm, ALL_all_its_signals_are_blocked_but_those_of_faults)
 {
 	vez_sem_t s = VEZ_SEM_INITIALIZER(0);

@@ -29,8 +29,9 @@
  * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests
  * that it ends, and would wait for itself. Leave first.
  * fork: the child's tokens say what they said at the fork; waits of other threads do not exist in the child. A token
- * that another thread was firing, or waiting with, at that moment is to be initialized anew. Do not call fork in a signal
- * handler that may have interrupted a call which fires a token: it may wait for ever for the thread it has interrupted.
+ * that another thread was firing, or waiting with, at that moment is to be initialized anew. Do not call fork in a
+ * signal handler that may have interrupted a call which fires a token: it may wait for ever for the thread that it has
+ * interrupted.
  */
 #ifndef VEZ_CANCEL_H
 #define VEZ_CANCEL_H

@@ -17,9 +17,9 @@
  * waiter whose guard is true, and a broadcast to all whose guards are; who waits without counts as true. They are asked
  * in their order at the next unlock of the mutex, by the thread that unlocks, when those who were queued for the mutex
  * before have had their turns; at once, by the thread that signals, if the mutex is free. Whose guard is false waits on
- * as if nothing had been; if nobody's is true the signal is gone. So the mutex comes with a guard that is true, and
- * limits apply until then. Those with guards have key 0; who comes while one of them waits is ordered with them, so use
- * keys and guards on different conditions.
+ * as if nothing had been; if nobody's is true the signal is gone. So the wait returns with the mutex and a guard that
+ * is true; its deadline and token count until that moment. Those with guards have key 0; who comes while one of them
+ * waits is ordered with them, so use keys and guards on different conditions.
  *
  * Ordering: everything before a signal happens before the return of the wait that it notified.
  * Destroy: allowed when nobody waits; a thread whose wait has returned may destroy and unmap the condition though the
@@ -27,7 +27,8 @@
  * Signal handlers: vez_cond_waiters only. fork: a condition on which threads of the parent were waiting is to be
  * initialized anew in the child. Waits are no pthread cancellation points.
  * Errors on entry, in this order: EPERM (the mutex is free, or not the caller's where that is tracked), EINVAL,
- * ECANCELED, ETIMEDOUT (both without letting the mutex go).
+ * ECANCELED, ETIMEDOUT (both without letting the mutex go). vez_cond_wait_when asks its guard before these two: true is
+ * 0.
  * Sources: Lampson and Redell (1980); the scheduled wait: Hoare, "Monitors" (1974).
  */
 #ifndef VEZ_COND_H
