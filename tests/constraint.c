@@ -267,7 +267,7 @@ static void count_runs(void *arg, void *call_arg)
 	++*(int *)arg;
 }
 
-/* Seen to fail: an add that writes the function, or the link, before it knows; that appends what is there. */
+/* Seen to fail: an add that does not look whether the rule is there. */
 Test(constraint, rules_that_are_there_are_not_added_again)
 {
 	vez_constraint_t c[2];

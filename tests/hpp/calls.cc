@@ -461,7 +461,7 @@ static void test_exceptions_of_barriers()
 	CHECK(int_thrown_by([&] { (void)alone.wait_until(1h); }) == 12);
 }
 
-/* Seen to fail: the generic category; one of its own that compares with nothing. */
+/* Seen to fail: the generic category. */
 void test_error_category()
 {
 	vez::semaphore s(1);
