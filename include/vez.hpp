@@ -13,7 +13,8 @@
  *
  * Results: a form named as in the standard library returns void or bool: true, or false for what it asks for (a try_
  * that would block, a time that has passed). A form that takes a deadline and a token returns a status. Any other
- * result is a std::system_error with the errno number and the name of the C call.
+ * result is a std::system_error with the errno number and the name of the C call, of vez::error_category(): what() says
+ * it as vez_strerror does, and code() compares with std::errc.
  *
  * Time: where a vez::deadline is wanted, a duration, a time of std::chrono::steady_clock (which is CLOCK_MONOTONIC) and
  * one of any other clock will do. The last is converted when the call begins; steps of that clock after that are
@@ -46,6 +47,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -61,6 +63,23 @@ namespace vez {
 
 /* How a wait ended. queued: an asynchronous request waits. */
 enum class status { ok, busy, timeout, canceled, closed, broken, queued };
+
+namespace detail {
+
+class category final : public std::error_category {
+public:
+	const char *name() const noexcept override { return "vez"; }
+	std::string message(int rc) const override { return vez_strerror(rc); }
+	std::error_condition default_error_condition(int rc) const noexcept override
+	{
+		return { rc, std::generic_category() };
+	}
+};
+
+} /* namespace detail */
+
+/* Of the results of C calls: numbers of errno, in the words of vez_strerror. Lives as long as the program. */
+inline const std::error_category &error_category() noexcept;
 
 namespace detail {
 
@@ -90,7 +109,7 @@ template <class F> auto or_die(const char *where, F &&f) noexcept -> decltype(f(
 
 [[noreturn]] inline void fail(int rc, const char *call)
 {
-	throw std::system_error(rc, std::generic_category(), call);
+	throw std::system_error(rc, error_category(), call);
 }
 
 inline void check(int rc, const char *call)
@@ -377,6 +396,12 @@ public:
 	T &operator*() noexcept { return object_; }
 	T *operator->() noexcept { return &object_; }
 };
+
+inline const std::error_category &error_category() noexcept
+{
+	static immortal<detail::category> kept; /* calls fail in destructors of static objects, too */
+	return kept.get();
+}
 
 /* ---- operations that wait without a thread ---- */
 

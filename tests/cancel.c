@@ -1660,10 +1660,12 @@ Test(cancel, ALL_a_threads_own_token_in_late_destructors)
 	munmap(stack, SIZE);
 }
 
-/* Seen to fail: on_signal that trusts sigaction with any number; that says 0 of SIGKILL, with a token and with none. */
+/* Seen to fail: on_signal that trusts sigaction with any number; that says 0 of SIGKILL, with a token and with none;
+ * that takes signals of faults. */
 Test(cancel, ALL_not_a_signal)
 {
-	static const int wrong[] = { 0, -1, 32, 33, 65, 1000, INT32_MAX, INT32_MIN, SIGKILL, SIGSTOP };
+	static const int wrong[] = { 0, -1, 32, 33, 65, 1000, INT32_MAX, INT32_MIN, SIGKILL, SIGSTOP,
+				     SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 	vez_cancel_t c = VEZ_CANCEL_INITIALIZER;
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		errno = 99;

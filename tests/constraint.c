@@ -261,6 +261,42 @@ Test(constraint, rules_that_are_not_there_are_not_removed)
 	close_shops();
 }
 
+static void count_runs(void *arg, void *call_arg)
+{
+	(void)call_arg;
+	++*(int *)arg;
+}
+
+/* Seen to fail: an add that does not look whether the rule is there. */
+Test(constraint, rules_that_are_there_are_not_added_again)
+{
+	vez_constraint_t c[2];
+	vez_trigger_t t[2];
+	int runs = 0;
+	open_shops(0);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(vez_constraint_add(&shop->object, &sell, in_stock, shop, &c[i]), 0);
+		EXPECT_EQ(vez_trigger_add(&shop->object, &sell, count_runs, &runs, &t[i]), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(vez_constraint_add(&shop->object, &sell, NULL, NULL, &c[i]), EINVAL);
+		EXPECT_EQ(vez_trigger_add(&shop->object, &sell, NULL, NULL, &t[i]), EINVAL);
+		EXPECT_EQ(vez_constraint_add(&shop->object, &look, never, NULL, &c[i]), EINVAL);
+		EXPECT_EQ(vez_trigger_add(&shop->object, &look, do_nothing, NULL, &t[i]), EINVAL);
+	}
+	EXPECT_EQ(vez_object_try_call(&shop->object, &sell, NULL), EBUSY);
+	shop->stock = 1;
+	EXPECT_EQ(vez_object_try_call(&shop->object, &sell, NULL), 0);
+	EXPECT_EQ(runs, 2);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(vez_constraint_remove(&c[i]), 0);
+		EXPECT_EQ(vez_trigger_remove(&t[i]), 0);
+	}
+	EXPECT_EQ(vez_object_try_call(&shop->object, &sell, NULL), 0);
+	EXPECT_EQ(runs, 2);
+	close_shops();
+}
+
 /* ---- constraints ---- */
 
 /* Who changes the state runs the call; the caller sleeps once, and wakes once.

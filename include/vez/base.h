@@ -2,8 +2,9 @@
 /*
  * vez/base.h - what every header of vez shares
  *
- * Every call returns 0 or a positive errno number, never EINTR, and leaves errno alone. Fields whose names end in an
- * underscore are private: a program that touches them is not using vez.
+ * A call that can fail returns 0 or a positive errno number; vez_once and a barrier hand on what the user's function
+ * returned. No call returns EINTR or changes errno. Fields whose names end in an underscore are private: a program that
+ * touches them is not using vez.
  */
 #ifndef VEZ_BASE_H
 #define VEZ_BASE_H
@@ -34,7 +35,7 @@
 /* The barrier is broken. */
 #define VEZ_EBROKEN ENOTRECOVERABLE
 
-/* Running threads may overtake those that wait, within a bound. */
+/* For vez_sem_init: running threads may overtake, within a bound. */
 #define VEZ_BARGING 1u
 
 VEZ_BEGIN_DECLS_

@@ -15,8 +15,8 @@
  *
  * A thread runs at most 64 bodies of others each time that it is inside; then it leaves the rest to one of their
  * callers that is waiting and has run none yet, or else to the library's thread (vez/request.h), which is made for that
- * if need be. Where it cannot be made, the thread goes on. So a call runs others' bodies when it comes, once more if it
- * is asked to, and when it gives up: 192 at most.
+ * if need be. Where it cannot be made, the thread goes on. So a call runs at most 3 times 64 bodies of others: when it
+ * comes, once if it is asked to while it waits, and when it gives up.
  * A body, or a guard, may read and (a body only) change what the monitor guards, settle requests that wait in its
  * rooms, and use other vez objects without waiting (what that completes is called when the monitor has been left; a
  * token on which somebody waits here must not be fired, nor a request that is queued here be cancelled; nor may bodies

@@ -29,8 +29,9 @@
  * Signal handlers: vez_cancel_fired only. Not inside a monitor: the firing thread enters the monitors of the requests
  * that it ends, and would wait for itself. Leave first.
  * fork: the child's tokens say what they said at the fork; waits of other threads do not exist in the child. A token
- * that another thread was firing, or waiting with, at that moment is to be initialized anew. Not in a signal handler:
- * it would wait for a thread that it has interrupted in a fire.
+ * that another thread was firing, or waiting with, at that moment is to be initialized anew. Do not call fork in a
+ * signal handler that may have interrupted a call which fires a token: it may wait for ever for the thread that it has
+ * interrupted.
  */
 #ifndef VEZ_CANCEL_H
 #define VEZ_CANCEL_H
@@ -95,7 +96,7 @@ bool vez_cancel_clear(vez_cancel_t *c);
  * signals that were to fire it will not. A thread that attaches hooks to it detaches them, with the waiting form,
  * before that. Destructors of thread-specific data may use it, too; in the last round of these, when nothing of vez
  * runs after them, what would outlive the thread is refused: a moment and a signal with EAGAIN, requests with
- * ECANCELED. */
+ * ECANCELED. What is set in one round may be withdrawn before the next. */
 vez_cancel_t *vez_cancel_self(void);
 
 /* Has every fire call fn(arg), once: then the hook is no longer attached. 0; or EALREADY: the token is fired, and
@@ -118,8 +119,9 @@ int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
  * handler that was replaced last; a signal that came before that has fired the token that it had. Destroying the token
  * brings the handler back, too. Neither does if somebody else has installed another handler meanwhile: that one stays.
  * When a thread ends whose own token it is, the signal does nothing any more until the next call. 0; EINVAL: not a
- * signal, or not one that can be handled; EAGAIN: the thread could not be made. In a forked child the handler is the
- * one from before. */
+ * signal, or not one that can be handled, or one of a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), which
+ * would come again and again; EAGAIN: the thread could not be made. In a forked child the handler is the one from
+ * before. */
 int vez_cancel_on_signal(vez_cancel_t *c, int signo);
 
 /* Has the token fire by itself at this moment (on the library's own thread); in place of the moment set before, if any.

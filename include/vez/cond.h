@@ -29,7 +29,8 @@
  * Signal handlers: vez_cond_waiters only. fork: a condition on which threads of the parent were waiting is to be
  * initialized anew in the child. Waits are no pthread cancellation points.
  * Errors on entry, in this order: EPERM (the mutex is free, or not the caller's where that is tracked), EINVAL,
- * ECANCELED, ETIMEDOUT (both without letting the mutex go).
+ * ECANCELED, ETIMEDOUT (both without letting the mutex go). vez_cond_wait_when asks its guard before these two: true is
+ * 0.
  * Sources: Lampson and Redell (1980); the scheduled wait: Hoare, "Monitors" (1974).
  */
 #ifndef VEZ_COND_H

@@ -139,7 +139,8 @@ typedef struct vez_trigger {
 } vez_trigger_t;
 
 /* From now on calls of this operation (NULL: of any) on this object, also those that wait already, run only while
- * guard(arg, call) is true; call is the argument of the call in question. EINVAL: no guard. */
+ * guard(arg, call) is true; call is the argument of the call in question. EINVAL: no guard, or c is on this object
+ * already, and stays as it is. */
 int vez_constraint_add(vez_object_t *o, const vez_operation_t *op, bool (*guard)(void *arg, void *call), void *arg,
 		       vez_constraint_t *c);
 
@@ -148,7 +149,7 @@ int vez_constraint_add(vez_object_t *o, const vez_operation_t *op, bool (*guard)
 int vez_constraint_remove(vez_constraint_t *c);
 
 /* From now on fn(arg, call) runs after each run of this operation (NULL: of any) on this object, as a part of it.
- * EINVAL: no fn. */
+ * EINVAL: no fn, or t is on this object already, and stays as it is. */
 int vez_trigger_add(vez_object_t *o, const vez_operation_t *op, void (*fn)(void *arg, void *call), void *arg,
 		    vez_trigger_t *t);
 

@@ -17,6 +17,7 @@
 
 VEZ_BEGIN_DECLS_
 
+/* A moment, not a distance: 5000 has passed long ago; vez_after_us(5) is meant. */
 typedef int64_t vez_deadline_t;
 
 /* Never passes. */
@@ -37,7 +38,8 @@ vez_deadline_t vez_after_us(int64_t us);
 vez_deadline_t vez_after_ms(int64_t ms);
 vez_deadline_t vez_after_s(int64_t s);
 
-/* The moment of a CLOCK_MONOTONIC timespec; saturating, and tv_nsec need not be normalized. */
+/* The moment of a CLOCK_MONOTONIC timespec; saturating, and tv_nsec need not be normalized. One of CLOCK_REALTIME
+ * names a moment that lies decades ahead: in effect, never. */
 vez_deadline_t vez_deadline_from_timespec(const struct timespec *monotonic);
 
 /* Nanoseconds until then: never negative, 0 once it has passed, INT64_MAX for VEZ_FOREVER. */

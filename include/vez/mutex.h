@@ -33,8 +33,9 @@
  * Signal handlers: none of these but vez_mutex_waiters. fork: in the child, the thread that forked still owns what it
  * held; a mutex that another thread held, or that threads were waiting for, is to be initialized anew. Waits are no
  * pthread cancellation points.
- * Errors on entry, in this order: ECANCELED (token fired), EOVERFLOW or EDEADLK for the owner, then the mutex (which is
- * taken even if the deadline has passed), then ETIMEDOUT.
+ * Errors on entry, in this order: EINVAL (no guard), ECANCELED (token fired), EOVERFLOW or EDEADLK for the owner, then
+ * the mutex (which is taken even if the deadline has passed), then ETIMEDOUT. vez_mutex_await, whose caller has the
+ * mutex already: EINVAL, EPERM, then the guard (true: 0, whatever the token says), then ECANCELED, ETIMEDOUT.
  * Sources: barging with a bound: the fair hand-off of WebKit's WTF::Lock; nsync's long wait. Guards: Hoare's
  * conditional critical regions (1972); Abseil's Mutex::Await and LockWhen; execution delegation, C. Martins (2009).
  */

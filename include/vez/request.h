@@ -30,10 +30,11 @@
  * which a thread has settled their requests. Ticks, lists and requests without a function wait for none of them.
  *
  * The library has one thread: it keeps deadlines, and runs what calls leave to it, at most 64 functions between two
- * looks at what is due. It is made when the first deadline is set or something is left to it, has all signals blocked,
- * is idle when it has nothing to do, and is stopped at exit. A function that blocks delays it; and one that waits for a
- * function which its own thread, or the library's, has yet to call may wait for ever. Where the thread cannot be made,
- * a call runs all functions itself.
+ * looks at what is due. It is made when the first deadline is set or something is left to it, has all signals blocked
+ * but those of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), is idle when it has nothing to do, and is
+ * stopped at exit. It counts as a thread: a program that ends by pthread_exit in all of its threads must call exit. A
+ * function that blocks delays it; and one that waits for a function which its own thread, or the library's, has yet to
+ * call may wait for ever. Where the thread cannot be made, a call runs all functions itself.
  * Ordering: everything before a release happens before the function, the tick, or the return of vez_completions_next or
  * vez_request_wait that tells of the grant.
  * Destroy: a synchronizer says EBUSY while requests are queued: cancel them first.
@@ -102,7 +103,7 @@ VEZ_ASSERT_SIZE_(vez_request_t, 128);
 void vez_request_init(vez_request_t *r, void (*done)(vez_request_t *r, int result, void *arg), void *arg);
 
 /* Makes one that writes one tick to the eventfd efd when it completes. A tick that cannot be written at once is
- * dropped: make the eventfd non-blocking. */
+ * dropped: make the eventfd non-blocking. efd -1: no ticks. */
 void vez_request_init_eventfd(vez_request_t *r, int efd);
 
 /* Makes one that joins the list when it completes. */

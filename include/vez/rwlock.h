@@ -15,8 +15,8 @@
  * compare-and-swap and no system call; a writer that leaves wakes all waiting readers with one system call
  * (VEZ_RW_FIFO: each by its own).
  *
- * Holds are counted, not tracked: any thread may unlock. So a writer that locks again waits for itself, and is not
- * told (EDEADLK is for kinds that know their owner; inspection finds it). The lock is not recursive, for readers
+ * Holds are counted, not tracked: any thread may unlock. So a writer that locks again waits for itself, and gets no
+ * EDEADLK (inspection finds it, but not a reader that asks to write). The lock is not recursive, for readers
  * neither: a thread that reads and asks to read again may wait behind a writer that waits for it, for ever
  * (VEZ_RW_READERS: behind an upgrader).
  *

@@ -75,7 +75,7 @@ int vez_sem_acquire_async(vez_sem_t *s, uint32_t n, vez_request_t *r);
 
 /* Gives n permits back, or adds them; any thread, signal handlers included; never waits. EOVERFLOW, and nothing has
  * changed, if more than the maximum would be free; what waiting requests take at once does not count (of that, no more
- * than 16,777,215 permits while another call is inside at the same moment). */
+ * than 8,388,607 permits while another call is inside at the same moment). */
 int vez_sem_release(vez_sem_t *s, uint32_t n);
 
 /* The permits that nobody holds. Where requests wait, that is what does not suffice for the first of them. */

@@ -39,8 +39,8 @@
 
 VEZ_BEGIN_DECLS_
 
-/* Sleeps until this moment: 0; at once, if it has passed. Or ECANCELED: the token (which may be NULL) has fired before;
- * it is asked first. Never early. */
+/* Sleeps until this moment: 0; at once, if it has passed. Or ECANCELED: the token (which may be NULL) has fired before.
+ * The token is looked at before the clock: a fired one is ECANCELED even if the moment has passed. Never early. */
 int vez_sleep_until(vez_deadline_t moment, vez_cancel_t *cancel);
 
 /* Waits until the token has fired: 0; at once, if it is fired. Or ETIMEDOUT: the deadline has passed before. A fire

@@ -214,8 +214,8 @@ void vez_cancel_fire(vez_cancel_t *c)
 static pthread_key_t exits;
 static bool can_watch;
 
-/* known: at_exit will see the token. rounds: of destructors, that have run; over: the last one has, so that nothing may
- * lead to the token any more. */
+/* known: at_exit is registered for this token; rounds: how many rounds of destructors have run; over: no further one
+ * will see it, so that nothing may lead to it any more. */
 static __thread struct {
 	vez_cancel_t token;
 	bool known;

@@ -28,9 +28,9 @@
  *     monitor, leaves what it settles (hold.h). So no lock is asked for by a thread that has it, and no function is
  *     called with one held; what another thread has, that one lets go.
  *  P4 the shards, and with them everything else here, are innermost but for the cores of lists and selects.
- *  P6 a thread whose calls are 0 has nothing queued, unless it is calling.
  *  P5 a run is r's if it is of r and r's word says DONE and ASYNC. Otherwise what was at this address before is being
  *     completed: r is queued (no DONE), or was decided at once and never had a run (no ASYNC).
+ *  P6 a thread whose calls are 0 has nothing queued, unless it is calling.
  * Ordering
  *  r is the completer's by the leaving exchange of the core in which it was settled. DONE is released and pairs with
  *  the acquiring load in vez_request_result and vez__completion_status. Runs, and threads that wait for them, meet

@@ -57,7 +57,8 @@ void vez__complete_at_once(vez_request_t *r);
 void vez__member_decided(vez_request_t *r);
 
 /* Inside the shard of r (completion.c): 0: it is complete; EINPROGRESS: it will be, when what is (*on: the request or
- * its run) ends; EINVAL: never; EDEADLK: not while this thread waits. Holding until vez__completion_left or a wait. */
+ * its run) ends; EINVAL: never; EDEADLK: not while this thread waits. The caller is inside the shard
+ * and holds, until it leaves both or calls vez__wait_holding. */
 int vez__completion_status(struct vez__stay *in, vez_request_t *r, void **on);
 extern const struct vez__rules vez__completion_rules;
 

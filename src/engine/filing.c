@@ -118,7 +118,7 @@ int vez__async_begin(vez_request_t *r)
 
 int vez__async_end(vez_request_t *r, int rc)
 {
-	vez__alarm_tell(); /* also for a member that was prepared, and then not queued */
+	vez__alarm_tell(); /* also for a member that was queued and settled in the same stay */
 	if (rc == EINPROGRESS) {
 		vez__clock_start_if_wanted();
 		return rc;

@@ -36,7 +36,7 @@
  *     before it waits for, all of that held at once: none of them could have been granted what it waits for, as that
  *     was owned. It lasts, unless a deadline or a token ends it, or a thread gives up what another one owns.
  *  N5 nothing here allocates inside a monitor, nor takes a lock, but where a request that is filed inside a user's
- *     ends at once. Whoever is in a list's lock holds (hold.h), so that a handler which completes requests does
+ *     monitor ends at once. Whoever is in a list's lock holds (hold.h), so that a handler which completes requests does
  *     not wait for it.
  * Ordering
  *  push (release) pairs with vez__record_first and vez__record_next (acquire): the record's fields.

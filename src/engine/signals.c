@@ -13,8 +13,7 @@
  *  G2 a token is bound before the handler is installed, and unbound after it was taken away: a signal that the handler
  *     sees has a token.
  *  G3 a bit is taken, and its token marked, in one stay inside kin: whoever finds the bit gone finds the token fired.
- *     So a signal that came before on_signal gave the signal to another token, or to none, has fired the one that it
- *     had.
+ *     So vez_cancel_on_signal first fires the old token for a signal that came before it.
  *  G4 the handler is others' to change, too: it is installed by every call that binds, and taken away only where it is
  *     still the one that handles the signal.
  * Ordering: came (release, in note) pairs with the exchange in take_token (acquire): what came before the signal comes
@@ -30,6 +29,7 @@
 #include <string.h>
 
 #include "../futex/atomic.h"
+#include "../futex/fault.h"
 #include "../futex/fork.h"
 #include "../futex/lock.h"
 #include "../futex/sys.h"
@@ -128,11 +128,12 @@ static void give_back(int signo)
 		vez__cancel_bind(&bound[signo].token, NULL);
 }
 
-/* Those between the old signals and the real-time ones are the C library's. */
+/* Those between the old signals and the real-time ones are the C library's. That of a fault would come again and again:
+ * its handler must not return. */
 static bool can_be_handled(int signo)
 {
 	bool is_signal = signo > 0 && signo < SIGNALS && (signo < 32 || signo >= SIGRTMIN);
-	return is_signal && signo != SIGKILL && signo != SIGSTOP;
+	return is_signal && signo != SIGKILL && signo != SIGSTOP && !vez__is_fault(signo);
 }
 
 int vez_cancel_on_signal(vez_cancel_t *c, int signo)

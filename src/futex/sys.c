@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "atomic.h"
+#include "fault.h"
 
 #define NS_PER_S INT64_C(1000000000)
 /* How late a signal may be handled that is held back. */
@@ -141,10 +142,21 @@ void vez__sys_tick(int efd)
 	errno = saved;
 }
 
+/* All but those of faults: the program's handler is to see what is at fault on the library's thread, too. */
+static void block_others_signals(sigset_t *before)
+{
+	sigset_t others;
+	sigfillset(&others);
+	for (int signo = 1; signo < SIGRTMIN; signo++)
+		if (vez__is_fault(signo))
+			sigdelset(&others, signo);
+	pthread_sigmask(SIG_SETMASK, &others, before);
+}
+
 int vez__sys_thread(pthread_t *thread, void *(*run)(void *))
 {
 	sigset_t before;
-	vez__sys_block_signals(&before);
+	block_others_signals(&before);
 	int saved = errno;
 	int rc = pthread_create(thread, NULL, run, NULL);
 	errno = saved;

@@ -10,8 +10,8 @@
  *  calls_     the other calls that wait, in the order in which they arrived; inside. A request's pointer is its body,
  *             its value the argument, its key the guard
  *  owner_     the number of the thread whose own code, or whose body, is inside. Written by that thread
- *  ran_       how many bodies were run since somebody entered or came to run some, or a batch found nobody to leave the
- *             rest to; inside
+ *  ran_       how many bodies were run in this batch; 0 again when somebody enters, comes to run the rest, or nobody
+ *             was found to leave it to; inside
  *  asked_     the ticket (engine/rest.c) by which the library's thread is to enter and run the rest; 0: it is not.
  *             Inside
  *  of a caller that sleeps, in its request's state_: SPENT, it has run a batch, and is asked to run none; TIRELESS, it

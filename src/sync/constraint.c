@@ -440,11 +440,12 @@ int vez_object_destroy(vez_object_t *o)
 
 /* ---- rules ---- */
 
-static void append(rule_t **rules, rule_t *rule)
+/* The link that names this rule; if none does, the last one. */
+static rule_t **link_to(rule_t **rules, const rule_t *rule)
 {
-	while (*rules)
+	while (*rules && *rules != rule)
 		rules = &(*rules)->next_;
-	*rules = rule;
+	return rules;
 }
 
 static bool relates(const vez_synchronizer_t *s, const vez_object_t *o)
@@ -455,26 +456,35 @@ static bool relates(const vez_synchronizer_t *s, const vez_object_t *o)
 	return false;
 }
 
-/* Adds a rule of s (NULL: of the object's own), whose function is set, to this list of o. Who is refused is not
- * there. */
-static int add(rule_t **rules, rule_t *rule, bool has_function, vez_synchronizer_t *s, vez_object_t *o,
-	       const vez_operation_t *op, void *arg)
+/* Inside: makes the rule like this one, at the end. EINVAL: it is there already, and stays as it is. */
+static int append(rule_t **rules, rule_t *rule, const rule_t *like)
+{
+	rule_t **link = link_to(rules, rule);
+	if (*link)
+		return EINVAL;
+	*rule = *like;
+	if (like->object_)
+		*link = rule;
+	return 0;
+}
+
+/* Adds a rule like this one, if it has a function, to this list of its object. Who is refused is not there, unless it
+ * was; from inside nobody can look whether it was. */
+static int add(rule_t **rules, rule_t *rule, rule_t like, bool has_function)
 {
 	struct vez__pending pending = { NULL, NULL };
-	int rc = inside ? EDEADLK : 0;
-	if (!has_function || (s && !relates(s, o)))
-		rc = EINVAL;
-	rule->next_ = NULL;
-	rule->object_ = rc == 0 ? o : NULL;
-	rule->operation_ = op;
-	rule->of_ = s;
-	rule->arg_ = arg;
-	if (rc != 0)
-		return rc;
+	vez_object_t *o = like.object_;
+	bool refused = !has_function || (like.of_ && !relates(like.of_, o));
+	if (inside) {
+		rule->object_ = NULL;
+		return refused ? EINVAL : EDEADLK;
+	}
+	if (refused)
+		like.object_ = NULL;
 	enter(o);
-	append(rules, rule);
+	int rc = append(rules, rule, &like);
 	leave(o, &pending);
-	return 0;
+	return refused ? EINVAL : rc;
 }
 
 int vez_constraint_add(vez_object_t *o, const vez_operation_t *op, bool (*guard)(void *arg, void *call), void *arg,
@@ -492,15 +502,15 @@ int vez_trigger_add(vez_object_t *o, const vez_operation_t *op, void (*fn)(void 
 int vez_synchronizer_constraint_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
 				    bool (*guard)(void *arg, void *call), void *arg, vez_constraint_t *c)
 {
-	c->rule_.is_.guard_ = guard;
-	return add(&o->constraints_, &c->rule_, guard, s, o, op, arg);
+	rule_t like = { NULL, o, op, s, arg, { .guard_ = guard } };
+	return add(&o->constraints_, &c->rule_, like, guard);
 }
 
 int vez_synchronizer_trigger_add(vez_synchronizer_t *s, vez_object_t *o, const vez_operation_t *op,
 				 void (*fn)(void *arg, void *call), void *arg, vez_trigger_t *t)
 {
-	t->rule_.is_.fn_ = fn;
-	return add(&o->triggers_, &t->rule_, fn, s, o, op, arg);
+	rule_t like = { NULL, o, op, s, arg, { .fn_ = fn } };
+	return add(&o->triggers_, &t->rule_, like, fn);
 }
 
 /* Takes the rule off; without a constraint, calls that wait may run. */
@@ -511,11 +521,9 @@ static int take_off(rule_t *rule, bool constrains)
 	if (!o || inside)
 		return o ? EDEADLK : EINVAL;
 	enter(o);
-	rule_t **rules = constrains ? &o->constraints_ : &o->triggers_;
-	while (*rules && *rules != rule)
-		rules = &(*rules)->next_;
-	if (*rules)
-		*rules = rule->next_;
+	rule_t **link = link_to(constrains ? &o->constraints_ : &o->triggers_, rule);
+	if (*link)
+		*link = rule->next_;
 	rule->object_ = NULL;
 	if (constrains)
 		serve(o, &pending);

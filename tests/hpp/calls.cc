@@ -550,8 +550,26 @@ static void test_exceptions_of_barriers()
 	CHECK(int_thrown_by([&] { (void)alone.wait_until(1h); }) == 12);
 }
 
+/* Seen to fail: the generic category. */
+void test_error_category()
+{
+	vez::semaphore s(1);
+	s.close();
+	try {
+		s.acquire();
+		CHECK(false);
+	} catch (const std::system_error &e) {
+		CHECK(e.code() == std::error_code(VEZ_ECLOSED, vez::error_category()));
+		CHECK(e.code() == std::error_condition(VEZ_ECLOSED, std::generic_category()));
+		CHECK(std::string(e.what()).find(vez_strerror(VEZ_ECLOSED)) != std::string::npos);
+	}
+	CHECK(std::error_code(ETIMEDOUT, vez::error_category()) == std::errc::timed_out);
+	CHECK(std::string(vez::error_category().name()) == "vez");
+}
+
 int main()
 {
+	test_error_category();
 	test_deadlines();
 	test_clocks();
 	test_tokens();

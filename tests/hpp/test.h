@@ -34,7 +34,7 @@ template <class F> int thrown_by(F f)
 	try {
 		f();
 	} catch (const std::system_error &e) {
-		return e.code().category() == std::generic_category() ? e.code().value() : -1;
+		return e.code().category() == vez::error_category() ? e.code().value() : -1;
 	}
 	return 0;
 }
