@@ -911,7 +911,7 @@ Test(guard, ALL_told_what_gave_up_counts_for_nothing)
 	make_told(&t);
 	hear_start(&stays);
 	for (int i = 0; i < LEAVE; i++) {
-		leave[i] = stays;
+		leave[i] = (struct hears){ .told = &t, .asks = &is1 };
 		hear_start(&leave[i]);
 	}
 	EXPECT_EQ(vez_mutex_lock(&t.gated.mutex), 0);
