@@ -267,7 +267,13 @@ static void count_runs(void *arg, void *call_arg)
 	++*(int *)arg;
 }
 
-/* Seen to fail: an add that does not look whether the rule is there. */
+static void add_again_inside(void *arg, void *call_arg)
+{
+	(void)call_arg;
+	EXPECT_EQ(vez_constraint_add(&shop->object, &sell, in_stock, shop, arg), EDEADLK);
+}
+
+/* Seen to fail: an add that does not look whether the rule is there; one from inside that marks it as not there. */
 Test(constraint, rules_that_are_there_are_not_added_again)
 {
 	vez_constraint_t c[2];
@@ -286,7 +292,10 @@ Test(constraint, rules_that_are_there_are_not_added_again)
 	}
 	EXPECT_EQ(vez_object_try_call(&shop->object, &sell, NULL), EBUSY);
 	shop->stock = 1;
+	vez_trigger_t adds;
+	EXPECT_EQ(vez_trigger_add(&shop->object, &sell, add_again_inside, &c[0], &adds), 0);
 	EXPECT_EQ(vez_object_try_call(&shop->object, &sell, NULL), 0);
+	EXPECT_EQ(vez_trigger_remove(&adds), 0);
 	EXPECT_EQ(runs, 2);
 	for (int i = 0; i < 2; i++) {
 		EXPECT_EQ(vez_constraint_remove(&c[i]), 0);

@@ -22,6 +22,7 @@
  * if that makes the guard false, the notification goes to the next whose guard is true. Those with guards have key 0.
  * A wait without a guard that begins while one with a guard is there takes part as they do: it, too, is let in at the
  * unlock, and its deadline and token count until then; waits with larger keys are notified after all those with guards.
+ * Keys are not compared with guards otherwise: use keys and guards on different conditions.
  *
  * Ordering: everything before a signal happens before the return of the wait that it notified.
  * Destroy: allowed when nobody waits; a thread whose wait has returned may destroy and unmap the condition though the
@@ -29,8 +30,8 @@
  * Signal handlers: vez_cond_waiters only. fork: a condition on which threads of the parent were waiting is to be
  * initialized anew in the child. Waits are no pthread cancellation points.
  * Errors on entry, in this order: EPERM (the mutex is free, or not the caller's where that is tracked), EINVAL,
- * ECANCELED, ETIMEDOUT (both without letting the mutex go). vez_cond_wait_when asks its guard before these two: true is
- * 0.
+ * ECANCELED, ETIMEDOUT (both without letting the mutex go). vez_cond_wait_when: EINVAL (no guard), EPERM; then it
+ * asks its guard, and true is 0; then the others.
  * Sources: Lampson and Redell (1980); the scheduled wait: Hoare, "Monitors" (1974).
  */
 #ifndef VEZ_COND_H

@@ -12,8 +12,9 @@
  * Invariants
  *  C1 what is pending belongs to the leaver from its leaving exchange on, and each request on the list is alive until
  *     its own word is published.
- *  C2 one word at most is to be woken in a stay: a thread is asked to retry only while requests are queued, and a
- *     destroyer sleeps only while none is, and nobody uses the object any more but those it waits for.
+ *  C2 one word at most is to be woken in a stay: a thread is asked to retry only while requests are queued, one in a
+ *     stay (barging.h; mutex.c: is_handed), and a destroyer sleeps only while none is, and nobody uses the object any
+ *     more but those it waits for.
  *  C3 the object is not destroyed while coming_ counts a request. Every thread that enters because of a request that is
  *     settled is counted: it announced itself in the request's word before SETTLED, so before the settler looked.
  * Ordering: leaving (release) pairs with entering (acquire): all that is "inside".

@@ -116,6 +116,12 @@ int vez__async_begin(vez_request_t *r)
 	return begin(r);
 }
 
+/* It was never queued: nobody waits for it, and it has no run. */
+static inline void done_at_once(vez_request_t *r)
+{
+	vez__store(&r->word_, VEZ__DONE, release);
+}
+
 int vez__async_end(vez_request_t *r, int rc)
 {
 	vez__alarm_tell(); /* also for a member that was queued and settled in the same stay */
@@ -132,7 +138,7 @@ int vez__async_end(vez_request_t *r, int rc)
 		vez__let_go();
 		vez__complete_at_once(r);
 	} else {
-		vez__store(&r->word_, VEZ__DONE, release);
+		done_at_once(r);
 	}
 	if (member)
 		vez__member_decided(r);
@@ -145,20 +151,15 @@ int vez__refuse_async(vez_request_t *r, int rc)
 	return vez__async_end(r, rc);
 }
 
-/* What r asks for was had at once: nobody else has seen r, and nothing waits for it. */
-static inline int async_had(vez_request_t *r)
-{
-	r->at_.result_ = 0;
-	vez__store(&r->word_, VEZ__DONE, release);
-	return 0;
-}
-
 int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
 {
 	int rc = begin(r);
 	r->rules_ = rules;
-	if (rc == 0 && !vez__must_queue(r) && rules->fast && rules->fast(c, r))
-		return async_had(r);
+	if (rc == 0 && !vez__must_queue(r) && rules->fast && rules->fast(c, r)) {
+		r->at_.result_ = 0;
+		done_at_once(r);
+		return 0;
+	}
 	if (rc == 0)
 		rc = vez__async_waits(r) ? file(c, rules, r, true) : vez__no_time_left(rules->attempt(c, r));
 	return vez__async_end(r, rc);

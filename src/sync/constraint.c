@@ -469,14 +469,15 @@ static int append(rule_t **rules, rule_t *rule, const rule_t *like)
 }
 
 /* Adds a rule like this one, if it has a function, to this list of its object. Who is refused is not there, unless it
- * was; from inside nobody can look whether it was. */
+ * was; from inside nobody can look whether it was, and what names this object is left as it is. */
 static int add(rule_t **rules, rule_t *rule, rule_t like, bool has_function)
 {
 	struct vez__pending pending = { NULL, NULL };
 	vez_object_t *o = like.object_;
 	bool refused = !has_function || (like.of_ && !relates(like.of_, o));
 	if (inside) {
-		rule->object_ = NULL;
+		if (rule->object_ != o)
+			rule->object_ = NULL;
 		return refused ? EINVAL : EDEADLK;
 	}
 	if (refused)

@@ -266,12 +266,12 @@ static void set_free(struct vez__stay *in)
 }
 
 /* Whether r, which may have the mutex, is handed it: otherwise running threads may take it first. own is the request
- * of this thread, or NULL. */
+ * of this thread, or NULL. Where a guard says now this and now that, another may be about to be woken already. */
 static bool is_handed(const struct vez__stay *in, const vez_request_t *r, const vez_request_t *own)
 {
 	if (vez__word_of(in) & (FAIR | VEZ__HANDOFF))
 		return true;
-	return is_guarded(r) && (r == own || guard_of(r)->insists);
+	return is_guarded(r) && (r == own || guard_of(r)->insists || in->pending->wake_);
 }
 
 /* Lets the mutex go, and asks the thread of r, whose guard is true, to retry. Even if another was asked, who may be

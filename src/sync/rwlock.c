@@ -237,14 +237,11 @@ static int may_write(uint64_t seen)
 	return seen & (EXCLUSIVE | HOLDS | READERS | WRITERS) ? EBUSY : 0;
 }
 
-/* EAGAIN: with PASS readers may be due first. */
 static int may_upgrade(uint64_t seen)
 {
 	if ((seen & UPGRADED) || holds_in(seen) <= upgraders_in(seen))
 		return EPERM;
-	if (holds_in(seen) > 1)
-		return EBUSY;
-	return seen & PASS ? EAGAIN : 0;
+	return holds_in(seen) > 1 ? EBUSY : 0;
 }
 
 /* ---- entering ---- */
@@ -341,8 +338,8 @@ static const struct way reading_in_order = {
 	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH), may_read, HOLD, 0,
 };
 static const struct way writing = { RULES(writers_, .waiting = WRITERS, .fast = fast_write), may_write, WRITING, 0 };
-/* Queued readers may have won, and be about to be let in. */
-static const struct way upgrading = { RULES(upgraders_, .each = UPGRADER), may_upgrade, UPGRADED, READERS };
+/* With PASS readers may be due first; others that are queued may have won, and be about to be let in. */
+static const struct way upgrading = { RULES(upgraders_, .each = UPGRADER), may_upgrade, UPGRADED, READERS | PASS };
 
 static const struct way *reading_of(const vez_rwlock_t *l)
 {
