@@ -346,8 +346,8 @@ static VEZ__COLD int release_slow(vez_sem_t *s, uint32_t n)
 }
 
 /* The fast path: nobody waits, and n more fit. Everything that the word decides is one comparison away from its load:
- * the exchange cannot begin before. The maximum is only looked at where there is one: with objects that
- * are not in the cache, a second load behind the acquire's exchange makes the pair of calls 15 % slower. */
+ * the exchange cannot begin before. The maximum is only looked at where there is one: with objects that are not in the
+ * cache, a second load behind the acquire's exchange makes the pair of calls 15 % slower. */
 static inline bool release_fast(vez_sem_t *s, uint32_t n)
 {
 	uint64_t seen = vez__load(&s->core_.word_, relaxed);

@@ -311,7 +311,7 @@ static void many_calls(void)
 }
 
 /* Calls whose results together are longer than a transaction may be, of which half waits before: none is lost, and the
- * servers take each transaction. Seen to fail: transactions of any length. */
+ * servers take each transaction. */
 static void large_results(void)
 {
 	enum { MANY = 64 };

@@ -431,7 +431,7 @@ static int give_much(vez_cluster_step_t *s, void *arg)
 }
 
 /* As many monitors as there can be, all of them full in one step; calls wait at each, and give as much as they can: not
- * all in one transaction. Seen to fail: who waits at the monitors is not looked at again when there was no room. */
+ * all in one transaction. */
 static void largest(void)
 {
 	enum { WAIT = 12 };
