@@ -22,7 +22,7 @@
  * its thread sleeps on. The mutex goes to the first whose guard is true, so there is no signal to forget: a fair mutex
  * is handed to it, and nobody comes between. A default mutex is free until that thread runs, and running threads may
  * take it meanwhile, those included whose guards are true when they come. If one of them has it still, or has made the
- * guard false, the thread has woken in vain; that happens to a wait once at most: the next time it is handed the mutex.
+ * guard false, the thread has woken in vain; that happens to a wait for about 1 ms at most: then it is handed the mutex.
  * Whichever it is, a wait returns with its guard true under the mutex, and among those who wait, and whose guards are
  * true, the first goes first.
  * A guard is short, depends only on what the mutex guards, changes nothing, and calls nothing of vez: it runs while

@@ -8,8 +8,6 @@
  */
 #include "barging.h"
 
-#define PATIENCE_NS 1000000
-
 bool vez__barging_ask(struct vez__stay *in, uint64_t seen, vez_request_t *first, uint64_t bits)
 {
 	if ((seen & VEZ__ASKED) || !vez__ask_to_retry(in, first))
@@ -33,7 +31,7 @@ static bool lost_patience(vez_request_t *r)
 	if (lost)
 		vez__retry_at(r, VEZ_FOREVER);
 	else if (!waits)
-		vez__retry_at(r, vez_after_ns(PATIENCE_NS));
+		vez__retry_at(r, vez_after_ns(VEZ__PATIENCE_NS));
 	return lost;
 }
 

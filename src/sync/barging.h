@@ -16,6 +16,9 @@
 #define VEZ__ASKED UINT64_C(0x20)
 #define VEZ__HANDOFF UINT64_C(0x40)
 
+/* How long one that came in vain is passed over. */
+#define VEZ__PATIENCE_NS 1000000
+
 /* Asks the first to retry, and sets these bits besides. False: a waiter is entering already. */
 bool vez__barging_ask(struct vez__stay *in, uint64_t seen, vez_request_t *first, uint64_t bits);
 

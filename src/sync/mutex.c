@@ -40,8 +40,8 @@
  *  unlock is lock-free; while GUARDED, it waits for the thread inside. A newcomer passes over the first for about 1 ms
  *  at most; then turns are taken in order. A guard that is false holds nobody back. Of those that are true the first is
  *  handed the mutex if it is FAIR. Otherwise its thread is asked to retry, as the first plain one is: the mutex is free
- *  until it runs, and who runs already need not sleep for it. If it comes in vain, it sleeps again, and the next time it
- *  is handed the mutex. So a wait costs one wake in vain at most.
+ *  until it runs, and who runs already need not sleep for it. If it comes in vain, it sleeps again; and where it first
+ *  did so more than 1 ms ago, it is handed the mutex, as a plain one is.
  *  Asking is linear in the guards that are false; of those with the same function and argument one is called, as far as
  *  a memory of the last few reaches.
  * Lifetime
@@ -265,13 +265,19 @@ static void set_free(struct vez__stay *in)
 	vez__fetch_and(&in->core->word_, ~(HELD | NOTED), release);
 }
 
+/* Whether it first came in vain more than 1 ms ago. */
+static bool lost_patience(const struct vez__guard *g)
+{
+	return g->patience != 0 && vez__deadline_passed(g->patience);
+}
+
 /* Whether r, which may have the mutex, is handed it: otherwise running threads may take it first. own is the request
  * of this thread, or NULL. Where a guard says now this and now that, another may be about to be woken already. */
 static bool is_handed(const struct vez__stay *in, const vez_request_t *r, const vez_request_t *own)
 {
 	if (vez__word_of(in) & (FAIR | VEZ__HANDOFF))
 		return true;
-	return is_guarded(r) && (r == own || guard_of(r)->insists || in->pending->wake_);
+	return is_guarded(r) && (r == own || lost_patience(guard_of(r)) || in->pending->wake_);
 }
 
 /* Lets the mutex go, and asks the thread of r, whose guard is true, to retry. Even if another was asked, who may be
@@ -312,8 +318,8 @@ static void retry_guarded(struct vez__stay *in, vez_request_t *r)
 {
 	if (take_to_ask(in))
 		hand_on(in, NULL, r);
-	if (!vez__is_settled(r))
-		guard_of(r)->insists = true;
+	if (!vez__is_settled(r) && guard_of(r)->patience == 0)
+		guard_of(r)->patience = vez_after_ns(VEZ__PATIENCE_NS);
 }
 
 static void retry(struct vez__stay *in, vez_request_t *r)

@@ -15,7 +15,9 @@ struct vez__guard {
 	 * half; whether it is asked for none of them now. Inside the mutex. */
 	uint64_t *tickets;
 	bool asleep;
-	bool insists; /* its thread was asked to retry, and came in vain: it is handed the mutex. Inside the mutex */
+	/* Of one whose thread was asked to retry, and came in vain: until when it may be passed over. Else 0. Inside the
+	 * mutex. */
+	vez_deadline_t patience;
 };
 
 /* Under the mutex. */
