@@ -24,8 +24,8 @@
 # BUILD is where everything goes (default: build). A sanitizer's objects go to a folder of their own in it. CC=clang,
 # CFLAGS and the like as everywhere.
 
-VERSION := 0.1.0
-SOVERSION := 0
+VERSION := 0.2.0
+SOVERSION := 0.2
 
 BUILD ?= build
 PREFIX ?= /usr/local
