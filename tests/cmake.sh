@@ -65,10 +65,10 @@ try_in() {
 	quiet cmake --build "$tmp/built"
 	for program in shared cxx static; do
 		"$tmp/built/$program" || fail "$program does not run"
-		needs=$(readelf -d "$tmp/built/$program" | grep -c 'NEEDED.*libvez.so.0' || true)
+		needs=$(readelf -d "$tmp/built/$program" | grep -c 'NEEDED.*libvez.so.0.2' || true)
 		case "$program $needs" in
 		"shared 1" | "cxx 1" | "static 0") ;;
-		*) fail "$program needs libvez.so.0 $needs times" ;;
+		*) fail "$program needs libvez.so.0.2 $needs times" ;;
 		esac
 	done
 }

@@ -3,7 +3,7 @@
 # What is installed is enough to build on, in C and C++, shared and static; and uninstall leaves nothing behind, wherever
 # it was staged.
 #
-# Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0; an uninstall that
+# Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0.2; an uninstall that
 # forgets one; a DESTDIR that is not quoted; a launcher that looks for its object in PREFIX/lib whatever LIBDIR is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -74,9 +74,9 @@ try_build() {
 		"$1" -std="$2" -Wall -Wextra -Werror -o "$tmp/program" "$3" $with || fail "$1: $kind does not build"
 		ran=$(LD_LIBRARY_PATH="$stage$prefix/lib" "$tmp/program") || fail "$1: $kind does not run"
 		[ "$ran" = works ] || fail "$1: $kind: $ran"
-		needs=$(readelf -d "$tmp/program" | grep -c 'NEEDED.*libvez.so.0' || true)
+		needs=$(readelf -d "$tmp/program" | grep -c 'NEEDED.*libvez.so.0.2' || true)
 		[ "$kind $needs" = "shared 1" ] || [ "$kind $needs" = "static 0" ] ||
-			fail "$1: $kind needs libvez.so.0 $needs times"
+			fail "$1: $kind needs libvez.so.0.2 $needs times"
 	done
 }
 

@@ -39,11 +39,11 @@ installed=$(cd "$stage" && find . -name '*cluster*')
 [ "$(needed "$lib/libvez.so")" = "libc.so.6 " ] || fail "libvez.so needs $(needed "$lib/libvez.so")"
 
 quiet_make install-cluster
-for file in include/vez/cluster.h lib/libvez-cluster.so lib/libvez-cluster.so.0 lib/pkgconfig/vez-cluster.pc \
+for file in include/vez/cluster.h lib/libvez-cluster.so lib/libvez-cluster.so.0.2 lib/pkgconfig/vez-cluster.pc \
 	bin/vez-cluster $(scripts/man --list cluster | sed 's|.*\.\(.\)$|share/man/man\1/&|'); do
 	[ -f "$stage$prefix/$file" ] || fail "$file is not installed"
 done
-[ "$(needed "$lib/libvez-cluster.so")" = "libc.so.6 libvez.so.0 libzookeeper_mt.so.2 " ] ||
+[ "$(needed "$lib/libvez-cluster.so")" = "libc.so.6 libvez.so.0.2 libzookeeper_mt.so.2 " ] ||
 	fail "libvez-cluster.so needs $(needed "$lib/libvez-cluster.so")"
 
 printf '#include <vez/cluster.h>\n' >"$tmp/all.c"
