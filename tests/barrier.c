@@ -16,7 +16,6 @@
 TestSuite(barrier, .timeout = 120);
 
 #define MS INT64_C(1000000)
-#define NOON (INT64_C(43200) * 1000 * MS)
 
 /* ---- as something to wait for: the second of two parties lets it go ---- */
 

@@ -9,7 +9,6 @@
 TestSuite(deadline, .timeout = 60);
 
 #define S INT64_C(1000000000)
-#define NOON (43200 * S)
 
 /* Seen to fail: vez_after_us that multiplies by 100. */
 Test(deadline, H03_so_far_from_now)

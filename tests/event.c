@@ -21,7 +21,6 @@ static void with_requests(void)
 TestSuite(event, .timeout = 120, .init = with_requests);
 
 #define MS INT64_C(1000000)
-#define NOON (INT64_C(43200) * 1000 * MS)
 
 /* ---- as something to wait for ---- */
 

@@ -18,8 +18,6 @@
 
 TestSuite(futex, .timeout = 60);
 
-#define NOON INT64_C(43200000000000)
-
 struct sleeper {
 	struct thread thread;
 	uint32_t *word;

@@ -22,7 +22,6 @@ static void with_requests(void)
 TestSuite(group, .timeout = 120, .init = with_requests);
 
 #define UNTOUCHED 12345
-#define NOON INT64_C(43200000000000)
 #define COUNT_MOST ((UINT64_C(1) << 29) - 1)
 #define A 7u
 #define B UINT32_MAX

@@ -12,8 +12,6 @@
 #include "sync/barging.h"
 #include "waits.h"
 
-#define NOON (INT64_C(43200) * 1000 * MS)
-
 TestSuite(guard, .timeout = 120);
 
 #define MS INT64_C(1000000)

@@ -12,7 +12,6 @@
 
 TestSuite(monitor, .timeout = 120);
 
-#define NOON INT64_C(43200000000000)
 #define HOUR INT64_C(3600000000000)
 
 struct waiter {

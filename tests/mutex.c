@@ -28,7 +28,6 @@ TestSuite(mutex, .timeout = 120);
 
 #define MS INT64_C(1000000)
 /* A time of day for a clock that the test sets. */
-#define NOON INT64_C(43200000000000)
 #define UNTOUCHED 12345
 
 /* ---- a lock in a thread of its own ---- */

@@ -24,7 +24,6 @@ static void with_requests(void)
 TestSuite(queue, .timeout = 120, .init = with_requests);
 
 #define UNTOUCHED 12345
-#define NOON INT64_C(43200000000000)
 #define NOTHING (-1)
 #define MOST 64
 

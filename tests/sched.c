@@ -19,7 +19,6 @@ TestSuite(sched, .timeout = 120);
 
 #define UNTOUCHED 12345
 #define MS INT64_C(1000000)
-#define NOON INT64_C(43200000000000)
 #define GAP 1000
 
 /* ---- jobs: the smaller one comes first, and those of one tens digit are equal ---- */

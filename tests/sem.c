@@ -30,7 +30,6 @@ TestSuite(sem, .timeout = 120, .init = with_requests);
 
 #define MS INT64_C(1000000)
 /* A time of day for a clock that the test sets. */
-#define NOON INT64_C(43200000000000)
 #define MAX VEZ_SEM_MAX
 
 static vez_sem_t make(uint32_t permits, uint32_t max, unsigned flags)

@@ -13,7 +13,6 @@
 
 TestSuite(word, .timeout = 60);
 
-#define NOON INT64_C(43200000000000)
 #define WORDS 5
 
 struct sleeper {

@@ -46,6 +46,10 @@ void inject_drop_wakes(unsigned count);
  * one: after the clock is set on, thread_kick makes it look. */
 void inject_clock(int64_t now);
 
+/* A time at which it may stand: later than any machine has been up, so that what has this for a deadline never ends
+ * by the real clock. */
+#define NOON INT64_C(1000000000000000000)
+
 /* How many processors the library may run on; 0: as it is. */
 void inject_cpus(int cpus);
 

@@ -17,7 +17,6 @@
 
 #define UNTOUCHED 12345
 #define MS INT64_C(1000000)
-#define NOON (INT64_C(43200) * 1000 * MS)
 
 union object {
 	vez_barrier_t barrier;
