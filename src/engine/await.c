@@ -39,7 +39,12 @@ int vez__limits_refuse(vez_deadline_t deadline, const vez_cancel_t *cancel)
 /* From here on its token's fire ends it. False: it is fired. */
 static bool enlist(vez_request_t *r)
 {
-	return !r->cancel_ || vez__token_enlist(r);
+	if (!r->cancel_) {
+		r->how_ &= (uint16_t)~VEZ__ENLISTED;
+		return true;
+	}
+	r->how_ |= VEZ__ENLISTED;
+	return vez__token_enlist(r);
 }
 
 /* An asynchronous one: from here on its deadline ends it. */

@@ -1,31 +1,180 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues of requests, smallest key first, first come first served among equals. */
+/*
+ * Queues of requests, smallest key first, first come first served among equals.
+ *
+ * A newcomer looks for its place from the end. So that it need not pass every request with a greater key, some have
+ * jumps: a request that JUMPS knows the nearest one before it that jumps and is at least as high as itself, or that
+ * there is none. Heights are those of a skip list, one level in two; but a request has this one link only. Who comes
+ * too far by it goes one step back, and jumps from there, lower: the places that are looked at grow with the square of
+ * the logarithm at most.
+ *
+ * State, of a request in a queue, inside
+ *  state_    JUMPS: enlisted_[0] is its jump
+ *  enlisted_ the jump is where the links in a token's ring would be: so what is ENLISTED with a token has height 0
+ *  The height of the others is a hash of their address.
+ * Invariants
+ *  Q1 keys do not decrease from the first to the last.
+ *  Q2 of a request that JUMPS, its height is greater than 0, and its jump is the nearest before it that JUMPS and is
+ *     not lower; NULL: there is none.
+ * Progress: whoever comes last, as all do while keys are equal, is appended, without a jump. It gets one when the first
+ *  newcomer passes by it step by step: so each request is passed so once, and whatever has a jump is jumped over.
+ * Sources: Pugh, "Skip Lists" (1990); one jump for each node: Myers, "An applicative random-access stack" (1983).
+ */
 #include "room.h"
 
 #include <string.h>
 
 #include "../futex/atomic.h"
+#include "../futex/stack.h"
 #include "ring.h"
+#include "settle.h"
 
-/* The last one with this key or a smaller one; NULL: all have greater ones. */
-static vez_request_t *last_not_after(vez_request_t *first, int64_t key)
+#define HIGHEST 16
+
+/* ---- jumps ---- */
+
+static unsigned height_of(const vez_request_t *r)
 {
-	vez_request_t *r = first->at_.before_;
-	for (; r->key_ > key; r = r->at_.before_)
-		if (r == first)
-			return NULL;
+	return r->how_ & VEZ__ENLISTED ? 0 : (unsigned)__builtin_ctzll(vez__hash_of(r, HIGHEST) | UINT64_C(1) << HIGHEST);
+}
+
+static bool jumps(const vez_request_t *r)
+{
+	return r->state_ & VEZ__JUMPS;
+}
+
+static vez_request_t *jump_of(const vez_request_t *r)
+{
+	return r->enlisted_[0];
+}
+
+/* Those whose jumps are being looked for, on the way towards the first: lists by height, linked where the jump will
+ * be. */
+struct open {
+	vez_request_t *list[HIGHEST + 1];
+	unsigned highest; /* none is higher */
+};
+
+static void open_jump(struct open *open, vez_request_t *r, unsigned height)
+{
+	r->enlisted_[0] = open->list[height];
+	open->list[height] = r;
+	if (height > open->highest)
+		open->highest = height;
+}
+
+/* The way has come to r, NULL: to its end, which is as high as that: those not higher jump there. */
+static void close_jumps(struct open *open, vez_request_t *r, unsigned height)
+{
+	unsigned most = height < open->highest ? height : open->highest;
+	for (unsigned i = 1; i <= most; i++)
+		while (open->list[i]) {
+			vez_request_t *from = open->list[i];
+			open->list[i] = jump_of(from);
+			from->enlisted_[0] = r;
+			from->state_ |= VEZ__JUMPS;
+		}
+	if (height >= open->highest)
+		open->highest = 0;
+}
+
+static vez_request_t *step_back(const vez_request_t *first, const vez_request_t *r)
+{
+	return r == first ? NULL : r->at_.before_;
+}
+
+/* From r on towards the first: the last one with this key or a smaller one; NULL: all have greater ones. Open are then
+ * those behind it whose jumps pass by that place. */
+static vez_request_t *last_not_after(struct open *open, const vez_request_t *first, vez_request_t *r, int64_t key)
+{
+	while (r && r->key_ > key) {
+		unsigned height = height_of(r);
+		vez_request_t *to = jumps(r) ? jump_of(r) : NULL;
+		close_jumps(open, r, height);
+		if (to && to->key_ > key) {
+			r = to;
+			continue;
+		}
+		if (height > 0)
+			open_jump(open, r, height);
+		r = step_back(first, r);
+	}
 	return r;
+}
+
+/* From r on towards the first: closes all that are open. What it passes step by step has a jump afterwards. */
+static void close_all(struct open *open, const vez_request_t *first, vez_request_t *r)
+{
+	while (r && open->highest > 0) {
+		unsigned height = height_of(r);
+		close_jumps(open, r, height);
+		if (jumps(r)) {
+			r = jump_of(r);
+			continue;
+		}
+		if (height > 0)
+			open_jump(open, r, height);
+		r = step_back(first, r);
+	}
+	close_jumps(open, NULL, HIGHEST);
+}
+
+/* r, which jumps, is to leave its queue: opens the jumps to it. They are of those behind it that are higher than all
+ * between, up to the first that is not lower than r. */
+static void open_jumps_to(struct open *open, const vez_request_t *first, const vez_request_t *r)
+{
+	unsigned height = height_of(r), highest = 0;
+	for (vez_request_t *y = vez__queue_next(first, r); y && highest < height; y = vez__queue_next(first, y))
+		if (jumps(y) && height_of(y) > highest) {
+			highest = height_of(y);
+			open_jump(open, y, highest);
+		}
+}
+
+/* ---- queues ---- */
+
+/* By its key r is not the last. */
+static void insert_before_last(vez_request_t **queue, vez_request_t *r)
+{
+	struct open open = { .highest = 0 };
+	vez_request_t *first = *queue, *before = last_not_after(&open, first, first->at_.before_, r->key_);
+	unsigned height = height_of(r);
+	if (before) {
+		cds_list_add((struct cds_list_head *)r, (struct cds_list_head *)before);
+	} else {
+		vez__ring_append(queue, r);
+		*queue = r;
+	}
+	close_jumps(&open, r, height);
+	if (height > 0)
+		open_jump(&open, r, height);
+	close_all(&open, first, before);
 }
 
 void vez__queue_insert(vez_request_t **queue, vez_request_t *r)
 {
-	vez_request_t *before = *queue ? last_not_after(*queue, r->key_) : NULL;
-	if (before) {
-		cds_list_add((struct cds_list_head *)r, (struct cds_list_head *)before);
-		return;
-	}
-	vez__ring_append(queue, r);
-	*queue = r;
+	if (*queue && (*queue)->at_.before_->key_ > r->key_)
+		insert_before_last(queue, r);
+	else
+		vez__ring_append(queue, r);
+}
+
+static VEZ__COLD void remove_jumping(vez_request_t **queue, vez_request_t *r)
+{
+	struct open open = { .highest = 0 };
+	vez_request_t *first = *queue, *before = step_back(first, r);
+	r->state_ &= ~VEZ__JUMPS;
+	open_jumps_to(&open, first, r);
+	vez__ring_remove(queue, r);
+	close_all(&open, first, before);
+}
+
+void vez__queue_remove(vez_request_t **queue, vez_request_t *r)
+{
+	if (VEZ__UNLIKELY(jumps(r)))
+		remove_jumping(queue, r);
+	else
+		vez__ring_remove(queue, r);
 }
 
 /* ---- rooms of users' monitors ---- */

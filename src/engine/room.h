@@ -19,4 +19,7 @@ static inline vez_request_t *vez__queue_next(const vez_request_t *first, const v
 /* Puts r in the queue by its key: behind those with the same key or a smaller one. */
 void vez__queue_insert(vez_request_t **queue, vez_request_t *r);
 
+/* Takes r out of it. */
+void vez__queue_remove(vez_request_t **queue, vez_request_t *r);
+
 #endif

@@ -14,7 +14,8 @@
  *            FILING: the call that files this member of a wait-for-any is still inside; WON: it has won; LATE: its
  *            deadline had passed when it was filed; inside. ARRIVING: it comes to its queue from outside, and is not
  *            yet there; set by the pusher, cleared inside. OWN: who completes it has cancelled it, and calls its
- *            function itself. SPENT, TIRELESS, ATTEMPT: calls' (sync/call.c)
+ *            function itself. SPENT, TIRELESS, ATTEMPT: calls' (sync/call.c).
+ *            JUMPS: room.c
  *  how_      winner.h; constant while it waits
  *  timer_    with a thread: when that is to retry by itself; by that thread. IS_ASYNC: its deadline (alarm.c)
  *  at_.result_  written when it is settled, inside; read by its thread after DONE, or after entering
@@ -95,7 +96,7 @@ static void part_from_newcomers(struct vez__core *c, const vez_request_t *r)
 static void leave_queue(vez_request_t *r)
 {
 	struct vez__core *c = vez__core_of(r);
-	vez__ring_remove(r->queue_, r);
+	vez__queue_remove(r->queue_, r);
 	r->state_ &= ~(VEZ__QUEUED | VEZ__KEPT);
 	count(c, r, UINT32_MAX);
 }
@@ -127,7 +128,7 @@ void vez__move_in(struct vez__stay *in, const struct vez__rules *rules, vez_requ
 /* Its limits stay, so a thread may be entering because of one, which finds the monitor by way of either room. */
 void vez__move_to_room(struct vez__core *c, vez_request_t **queue, vez_request_t *r)
 {
-	vez__ring_remove(r->queue_, r);
+	vez__queue_remove(r->queue_, r);
 	count(c, r, UINT32_MAX);
 	vez__store(&r->queue_, queue, release);
 	vez__insert(c, r);

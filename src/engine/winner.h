@@ -6,13 +6,14 @@
 #include "vez/request.h"
 
 /* A request's how_. Bits 0-1: how an asynchronous one completes. */
-#define VEZ__CALLS 0u  /* then_.done_(r, result, arg_) */
-#define VEZ__TICKS 1u  /* the eventfd arg_ */
-#define VEZ__LISTED 2u /* in the list arg_ */
-#define VEZ__MEMBER 3u /* of the select arg_ */
+#define VEZ__CALLS 0u     /* then_.done_(r, result, arg_) */
+#define VEZ__TICKS 1u     /* the eventfd arg_ */
+#define VEZ__LISTED 2u    /* in the list arg_ */
+#define VEZ__MEMBER 3u    /* of the select arg_ */
 #define VEZ__COMPLETES 3u
-#define VEZ__IS_ASYNC 4u /* no thread waits for it */
-#define VEZ__SHARES 8u   /* its thread sleeps on the shared word arg_ */
+#define VEZ__IS_ASYNC 4u  /* no thread waits for it */
+#define VEZ__SHARES 8u    /* its thread sleeps on the shared word arg_ */
+#define VEZ__ENLISTED 16u /* its links enlisted_ are its token's */
 
 static inline bool vez__is_member(const vez_request_t *r)
 {
