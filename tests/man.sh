@@ -5,16 +5,8 @@
 #
 # Seen to fail: a page that is not made; a declaration or a paragraph that the script passes over; a section of
 # README.md under another name; a reference to a page that is not there; a macro that mdoc does not know.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
+. tests/lib/prelude.sh
 
 cluster=src/cluster/include
 scripts/man "$tmp/man"
