@@ -79,7 +79,7 @@ static void leave_place(vez_cond_t *c, struct vez__when *w)
 	vez__leave_threads(&in);
 }
 
-/* Queues r, which waits for m; or, where it has one, the place of when. EINPROGRESS, or why it may not wait. */
+/* Queues r; or, if it is that of a wait with a place (when, else NULL), that place. EINPROGRESS, or why it may not. */
 static int join(vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, struct vez__when *when, vez_deadline_t deadline)
 {
 	struct vez__stay in;
