@@ -224,7 +224,7 @@ uninstall:
 #   examples/explore/*.c   scenarios for vez-explore (tests/vez-explore.sh)
 #   tests/stress/*.c       one program without Criterion
 #   tests/explore/*.c      one program: the library under the schedule explorer
-#   tests/NAME.sh          a script; exit status 0
+#   tests/NAME.sh          a script; exit status 0. Each begins with tests/lib/prelude.sh
 
 WRAPPED := vez__sys_futex_wait vez__sys_futex_wake vez__sys_futex_wake_op vez__sys_now vez__sys_cpus \
 	vez__sys_thread

@@ -163,18 +163,6 @@ Test(cancel, ALL_05_a_token_fired_too_late_stays_fired)
 	}
 }
 
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake) {
-		stops_before_wake = false;
-		gate_pass(&before_wake);
-	}
-}
-
 static void fire_and_stop(void *arg)
 {
 	stops_before_wake = true;

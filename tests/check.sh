@@ -5,12 +5,9 @@
 # Seen to fail: a check without the limit, without the search for reports, without ASAN_OPTIONS, and one that believes
 # Tested: 0; one that stops what goes on saying something, or what others keep from the processor; one that lets SIGINT be
 # ignored, or leaves what a program has started; one that keeps to itself what was skipped, or runs no emulator.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. tests/lib/prelude.sh
 mkdir "$tmp/classics" "$tmp/examples"
-failures=0
 
 # program NAME: the shell script on standard input
 program() {
@@ -26,9 +23,7 @@ expect() {
 	got=0
 	VEZ_CHECK_LIMIT=2 scripts/check "$@" >"$tmp/out" 2>&1 || got=$?
 	if [ "$(tail -n 1 "$tmp/out")" != "$last" ] || [ "$got" != "$status" ] || ! grep -q -e "$words" "$tmp/out"; then
-		echo "scripts/check $*: expected '$last', exit status $status, and '$words'; exit status $got and:"
-		sed 's/^/    /' "$tmp/out"
-		failures=$((failures + 1))
+		fail "scripts/check $*: expected '$last', exit status $status, and '$words'; exit status $got and:" "$tmp/out"
 	fi
 }
 
@@ -81,8 +76,7 @@ fi
 expect "0 passed, 1 failed" 1 "hangs.sh.*hung" "$tmp/hangs.sh"
 expect "0 passed, 1 failed" 1 "starts.sh.*hung" "$tmp/starts.sh"
 if grep -qs '9876[5]' /proc/[0-9]*/cmdline; then
-	echo "what starts.sh started is still there"
-	failures=$((failures + 1))
+	fail "what starts.sh started is still there"
 fi
 expect "2 passed, 0 failed" 0 "" "$tmp/slow.sh" "$tmp/signals.sh"
 

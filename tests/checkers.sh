@@ -7,19 +7,9 @@
 # Seen to fail: an acquire or a release that is not told; a fast path taken under a checker; FUTEX_WAKE_OP that is not
 # told; helgrind not made to forget the last access; a lock not told to be taken, or to be given up; waits that are not
 # bounded (the signal is not handled in 30 s).
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
+. tests/lib/prelude.sh
 ran=0
-
-fail() {
-	echo "$1"
-	sed 's/^/    /' "$tmp/log"
-	failures=$((failures + 1))
-}
 
 # compile COMPILER OUT OPTION...
 compile() {
@@ -49,9 +39,11 @@ believes() {
 	shift
 	ran=$((ran + 1))
 	run "$@"
-	[ "$status" = 0 ] || only_wakes || fail "$name: the correct program: exit status $status"
+	[ "$status" = 0 ] || only_wakes || fail "$name: the correct program: exit status $status" "$tmp/log"
 	run "$@" race
-	if [ "$status" != 66 ] || ! grep -qE ' race|Conflicting' "$tmp/log"; then fail "$name: a race is not reported"; fi
+	if [ "$status" != 66 ] || ! grep -qE ' race|Conflicting' "$tmp/log"; then
+		fail "$name: a race is not reported" "$tmp/log"
+	fi
 }
 
 for compiler in gcc clang; do
@@ -62,9 +54,9 @@ for compiler in gcc clang; do
 	compile "$compiler" "$tmp/program" -fsanitize=thread
 	believes "ThreadSanitizer of $compiler" "$tmp/program"
 	run "$tmp/program" inversion
-	grep -q 'lock-order-inversion' "$tmp/log" || fail "ThreadSanitizer of $compiler: an inversion is not reported"
+	grep -q 'lock-order-inversion' "$tmp/log" || fail "ThreadSanitizer of $compiler: an inversion is not reported" "$tmp/log"
 	run "$tmp/program" unlock
-	grep -q 'unlock of an unlocked' "$tmp/log" || fail "ThreadSanitizer of $compiler: an unlock is not reported"
+	grep -q 'unlock of an unlocked' "$tmp/log" || fail "ThreadSanitizer of $compiler: an unlock is not reported" "$tmp/log"
 done
 
 # It is told where the library was built with valgrind's headers.

@@ -5,28 +5,16 @@
 #
 # Seen to fail: a library, a header folder or a file of the configuration elsewhere; a version that suits everybody; a
 # path that is not relative.
-set -eu
 cd "$(dirname "$0")/.."
+. tests/lib/prelude.sh
 if ! command -v cmake >/dev/null 2>&1; then
 	echo "skip: cmake is not here"
 	exit 0
 fi
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 version=$(sed -n 's/^VERSION := //p' Makefile)
 
 # The make that runs the tests must not lend these its options.
 unset MAKEFLAGS MAKELEVEL MFLAGS
-
-fail() {
-	echo "$*"
-	exit 1
-}
-
-# quiet COMMAND...
-quiet() {
-	"$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "$*"; }
-}
 
 mkdir "$tmp/project"
 cat >"$tmp/project/program.c" <<'END'
@@ -61,25 +49,25 @@ configure() {
 try_in() {
 	quiet make -s BUILD="$tmp/build" DESTDIR="$1" PREFIX="$2" LIBDIR="$3" INCLUDEDIR="$4" install
 	mv "$1" "$1-moved"
-	configure "$1-moved$2" "$version" || { cat "$tmp/log"; fail "not found below $2"; }
+	configure "$1-moved$2" "$version" || { cat "$tmp/log"; die "not found below $2"; }
 	quiet cmake --build "$tmp/built"
 	for program in shared cxx static; do
-		"$tmp/built/$program" || fail "$program does not run"
+		"$tmp/built/$program" || die "$program does not run"
 		needs=$(readelf -d "$tmp/built/$program" | grep -c 'NEEDED.*libvez.so.0.2' || true)
 		case "$program $needs" in
 		"shared 1" | "cxx 1" | "static 0") ;;
-		*) fail "$program needs libvez.so.0.2 $needs times" ;;
+		*) die "$program needs libvez.so.0.2 $needs times" ;;
 		esac
 	done
 }
 
 try_in "$tmp/plain" /opt/vez /opt/vez/lib /opt/vez/include
 for good in "${version%.*}" "${version%.*}.0" 0; do
-	configure "$tmp/plain-moved/opt/vez" "$good" || fail "does not suit who asks for $good"
+	configure "$tmp/plain-moved/opt/vez" "$good" || die "does not suit who asks for $good"
 done
 for bad in 99 "${version%.*}.99" 0.0.1; do
-	! configure "$tmp/plain-moved/opt/vez" "$bad" || fail "suits who asks for $bad"
-	grep -q 'with requested version' "$tmp/log" || fail "$(cat "$tmp/log")"
+	! configure "$tmp/plain-moved/opt/vez" "$bad" || die "suits who asks for $bad"
+	grep -q 'with requested version' "$tmp/log" || die "$(cat "$tmp/log")"
 done
 
 # As a distribution lays it out.

@@ -371,16 +371,6 @@ Test(completions, A06_the_list_may_go_with_its_last_request)
 	guard_free(r);
 }
 
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake)
-		gate_pass(&before_wake);
-}
-
 static void release_and_stop(void *arg)
 {
 	stops_before_wake = true;

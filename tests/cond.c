@@ -1132,27 +1132,13 @@ Test(cond, A06_destroyed_and_unmapped_by_who_was_notified)
 
 /* ---- signals, processor time, fork ---- */
 
-static void do_nothing(int signo)
-{
-	(void)signo;
-}
-
-/* Sends the thread signals until it is done or the time has come. */
-static void pester(struct thread *t, int64_t until)
-{
-	while (!thread_done(t) && real_now() < until) {
-		pthread_kill(t->id, SIGUSR1);
-		sched_yield();
-	}
-}
-
 /* Seen to fail: a wait that passes EINTR on; one that starts its time anew after it. */
 Test(cond, A15_CON_19_signals_neither_end_nor_stretch_a_wait)
 {
 	for (int i = 0; i < 4; i++) {
 		struct sigaction action;
 		memset(&action, 0, sizeof action);
-		action.sa_handler = do_nothing;
+		action.sa_handler = handle_nothing;
 		action.sa_flags = i % 2 ? SA_RESTART : 0;
 		sigaction(SIGUSR1, &action, NULL);
 		vez_mutex_t m = make_mutex(i < 2 ? 0 : VEZ_FAIR);

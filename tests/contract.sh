@@ -5,20 +5,11 @@
 #
 # Seen to fail: a function of another type, one that is missing; a header without its own includes; one with _Atomic, or
 # with <pthread.h>; a macro with a name of its own; a base.h without its #error.
-set -eu
 cd "$(dirname "$0")/.."
+. tests/lib/prelude.sh
 
 # How much of the contract is there: see tests/contract/contract.c.
 stage=6
-
-failures=0
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
 
 headers=$(cd include && echo vez.h vez/*.h)
 

@@ -6,16 +6,8 @@
 #
 # Seen to fail: a runner that takes every end for a pass, that leaves what a test has started, whose limit is none, and
 # that skips nothing; a pattern in tests/cross/skipped that names no test.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
+. tests/lib/prelude.sh
 
 cat >"$tmp/t.c" <<'END'
 #include <criterion/criterion.h>
@@ -84,7 +76,7 @@ Test(bad, hangs, .timeout = 0.2)
 	pause();
 }
 END
-"${CC:-gcc}" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Itests/cross -pthread -o "$tmp/t" "$tmp/t.c" tests/cross/runner.c ||
+"$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Itests/cross -pthread -o "$tmp/t" "$tmp/t.c" tests/cross/runner.c ||
 	fail "it is not built"
 
 # expect STATUS LINE ARGUMENT...: the exit status, and a line of what it says
@@ -93,8 +85,7 @@ expect() {
 	shift 2
 	timeout 60 "$tmp/t" "$@" >"$tmp/out" 2>&1 || status=$?
 	if [ "$status" != "$wanted" ] || ! grep -qF "$line" "$tmp/out"; then
-		fail "$*: expected exit status $wanted and '$line'; exit status $status and:"
-		sed 's/^/    /' "$tmp/out"
+		fail "$*: expected exit status $wanted and '$line'; exit status $status and:" "$tmp/out"
 	fi
 }
 

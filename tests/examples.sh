@@ -8,13 +8,8 @@
 # inside of a function.
 #
 # Seen to fail: a misspelt function, a wrong argument, a program that returns 1 or hangs; a string that C++ has const.
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
-cc=${CC:-gcc}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
+. tests/lib/prelude.sh
 
 # Each block of a README.md to a file of its own: N.c, or N.fragment.
 for readme in README.md src/cluster/README.md; do
@@ -34,12 +29,6 @@ for header in include/vez.h include/vez/*.h; do
 		out && (/^ \* *$/ || /\*\//) { close(out); out = ""; next }
 		out { sub(/^ \*/, ""); print > out }' "$header"
 done
-
-fail() {
-	echo "$1: $2"
-	sed 's/^/    /' "$3"
-	failures=$((failures + 1))
-}
 
 wrap_fragment() {
 	printf '#include <%s.h>\n' vez stdio stdlib string
@@ -65,15 +54,15 @@ for example in "$tmp"/*.fragment "$tmp"/*.c; do
 	esac
 	# shellcheck disable=SC2086 # flags
 	if command -v g++ >/dev/null 2>&1; then
-		g++ -x c++ -std=c++17 $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name" "is not C++" "$tmp/log"
+		g++ -x c++ -std=c++17 $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name: is not C++" "$tmp/log"
 	fi
 	# shellcheck disable=SC2086 # flags
 	if ! grep -q '\<main *(' "$source"; then
-		$cc -std=c11 $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name" "does not compile" "$tmp/log"
+		$cc -std=c11 $flags $quiet -c -o "$tmp/o" "$source" 2>"$tmp/log" || fail "$name: does not compile" "$tmp/log"
 	elif ! $cc -std=c11 $flags -o "$tmp/program" "$source" "$build/lib/libvez.a" 2>"$tmp/log"; then
-		fail "$name" "does not compile" "$tmp/log"
+		fail "$name: does not compile" "$tmp/log"
 	elif echo "$name runs" && ! "$tmp/program" >"$tmp/log" 2>&1; then
-		fail "$name" "does not run" "$tmp/log"
+		fail "$name: does not run" "$tmp/log"
 	fi
 done
 

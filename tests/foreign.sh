@@ -4,19 +4,11 @@
 # the caller catches everything. CXX is the compiler; EMULATOR runs what it builds, where that is for another processor.
 #
 # Seen to fail: each call of a function without VEZ__FOREIGN around it.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
+. tests/lib/prelude.sh
 
 "${CXX:-g++}" -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Werror -Iinclude -pthread -o "$tmp/foreign" tests/hpp/foreign.cc \
-	"${BUILD:-build}/lib/libvez.a" || exit 1
+	"$lib/libvez.a" || exit 1
 
 # aborts LINE ARGUMENT...: with SIGABRT, and this line on stderr
 aborts() {

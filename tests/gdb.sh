@@ -5,18 +5,14 @@
 #
 # Seen to fail: owners that are not read; hidden waits taken for shown ones; a core looked for at the queue's address;
 # a member of another name; a type without a printer.
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
+. tests/lib/prelude.sh
 
 if ! command -v gdb >/dev/null 2>&1 || ! gdb -nx -batch -ex 'python print(1)' 2>/dev/null | grep -q 1; then
 	echo "skip: gdb with Python is not here"
 	exit 0
 fi
-${CC:-gcc} -std=c11 -D_GNU_SOURCE -g -Iinclude -pthread -o "$tmp/stuck" tests/tools/stuck.c \
+$cc -std=c11 -D_GNU_SOURCE -g -Iinclude -pthread -o "$tmp/stuck" tests/tools/stuck.c \
 	-L"$build/lib" -lvez -Wl,-rpath,"$(realpath "$build")/lib"
 
 # core_of NAME [ASSIGNMENT]: the program's core, as gdb writes it
@@ -50,9 +46,7 @@ ask() {
 says() {
 	for pattern; do
 		grep -qE "$pattern" "$tmp/said" && continue
-		echo "not said: $pattern"
-		sed 's/^/    /' "$tmp/said"
-		failures=$((failures + 1))
+		fail "not said: $pattern" "$tmp/said"
 	done
 }
 

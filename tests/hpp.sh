@@ -9,17 +9,9 @@
 # is not thrown, a time rounded down; an exception of a body, a guard, a once or an action that is dropped; a destructor
 # that does not ask, or does not wait for a function that is running; a warning. tests/foreign.sh: what the calls of C do
 # about exceptions.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-lib=${BUILD:-build}/lib/libvez.a
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
+. tests/lib/prelude.sh
+lib=$build/lib/libvez.a
 
 # build COMPILER STANDARD NAME
 build() {

@@ -6,10 +6,8 @@
 #   tests/ids.sh --write     corrects the last column
 #
 # Seen to fail: an id in a test's name that has no row; a row without a test; a row twice; a file too few in a row.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. tests/lib/prelude.sh
 list=tests/README.md
 
 # "id files" for each id, the files in their order.

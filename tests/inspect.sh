@@ -4,11 +4,8 @@
 #
 # Seen to fail: without the constructor; with one that takes any value; with one that runs only where the program calls
 # vez_inspect_enable.
-set -eu
 cd "$(dirname "$0")/.."
-lib=${BUILD:-build}/lib
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. tests/lib/prelude.sh
 
 cat >"$tmp/program.c" <<'END'
 #include <vez.h>
@@ -34,8 +31,8 @@ expect() {
 }
 
 unset VEZ_INSPECT
-${CC:-gcc} -std=c11 -Iinclude -o "$tmp/shared" "$tmp/program.c" -L"$lib" -lvez -Wl,-rpath,"$(realpath "$lib")"
-${CC:-gcc} -std=c11 -Iinclude -pthread -o "$tmp/static" "$tmp/program.c" "$lib/libvez.a"
+$cc -std=c11 -Iinclude -o "$tmp/shared" "$tmp/program.c" -L"$lib" -lvez -Wl,-rpath,"$(realpath "$lib")"
+$cc -std=c11 -Iinclude -pthread -o "$tmp/static" "$tmp/program.c" "$lib/libvez.a"
 for program in "$tmp/shared" "$tmp/static"; do
 	expect "$program" 1 VEZ_INSPECT=1
 	expect "$program" 0

@@ -5,33 +5,26 @@
 #
 # Seen to fail: a header left out of the list; a .pc with another libdir; a missing link libvez.so.0.2; an uninstall that
 # forgets one; a DESTDIR that is not quoted; a launcher that looks for its object in PREFIX/lib whatever LIBDIR is.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. tests/lib/prelude.sh
 stage=$tmp/stage
 prefix=/opt/vez
 
 # The make that runs the tests must not lend this one its options.
 unset MAKEFLAGS MAKELEVEL MFLAGS
 quiet_make() {
-	make -s BUILD="$tmp/build" DESTDIR="$stage" PREFIX=$prefix "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
-}
-
-fail() {
-	echo "$*"
-	exit 1
+	quiet make -s BUILD="$tmp/build" DESTDIR="$stage" PREFIX=$prefix "$@"
 }
 
 quiet_make install
 installed=$(cd "$stage" && find . ! -type d | sort)
 
 for header in vez.h vez.hpp $(cd include && echo vez/*.h); do
-	[ -f "$stage$prefix/include/$header" ] || fail "$header is not installed"
+	[ -f "$stage$prefix/include/$header" ] || die "$header is not installed"
 done
 
 for page in $(scripts/man --list); do
-	[ -f "$stage$prefix/share/man/man${page##*.}/$page" ] || fail "$page is not installed"
+	[ -f "$stage$prefix/share/man/man${page##*.}/$page" ] || die "$page is not installed"
 done
 
 cat >"$tmp/program.c" <<'END'
@@ -53,10 +46,10 @@ END
 cp "$tmp/program.c" "$tmp/program.cc"
 
 export PKG_CONFIG_LIBDIR="$stage$prefix/lib/pkgconfig"
-[ "$(pkg-config --variable=prefix vez)" = $prefix ] || fail "vez.pc names another prefix"
-[ "$(pkg-config --variable=libdir vez)" = $prefix/lib ] || fail "vez.pc names another libdir"
-[ "$(pkg-config --variable=includedir vez)" = $prefix/include ] || fail "vez.pc names another includedir"
-[ "$(pkg-config --modversion vez)" = "$(sed -n 's/^VERSION := //p' Makefile)" ] || fail "vez.pc names another version"
+[ "$(pkg-config --variable=prefix vez)" = $prefix ] || die "vez.pc names another prefix"
+[ "$(pkg-config --variable=libdir vez)" = $prefix/lib ] || die "vez.pc names another libdir"
+[ "$(pkg-config --variable=includedir vez)" = $prefix/include ] || die "vez.pc names another includedir"
+[ "$(pkg-config --modversion vez)" = "$(sed -n 's/^VERSION := //p' Makefile)" ] || die "vez.pc names another version"
 flags="$(pkg-config --define-variable=prefix="$stage$prefix" --define-variable=libdir="$stage$prefix/lib" \
 	--define-variable=includedir="$stage$prefix/include" --cflags --libs vez)"
 
@@ -71,12 +64,12 @@ try_build() {
 		static) with=$(echo "$static_flags" | sed 's/-lvez/-Wl,-Bstatic -lvez -Wl,-Bdynamic/') ;;
 		esac
 		# shellcheck disable=SC2086 # flags
-		"$1" -std="$2" -Wall -Wextra -Werror -o "$tmp/program" "$3" $with || fail "$1: $kind does not build"
-		ran=$(LD_LIBRARY_PATH="$stage$prefix/lib" "$tmp/program") || fail "$1: $kind does not run"
-		[ "$ran" = works ] || fail "$1: $kind: $ran"
+		"$1" -std="$2" -Wall -Wextra -Werror -o "$tmp/program" "$3" $with || die "$1: $kind does not build"
+		ran=$(LD_LIBRARY_PATH="$stage$prefix/lib" "$tmp/program") || die "$1: $kind does not run"
+		[ "$ran" = works ] || die "$1: $kind: $ran"
 		needs=$(readelf -d "$tmp/program" | grep -c 'NEEDED.*libvez.so.0.2' || true)
 		[ "$kind $needs" = "shared 1" ] || [ "$kind $needs" = "static 0" ] ||
-			fail "$1: $kind needs libvez.so.0.2 $needs times"
+			die "$1: $kind needs libvez.so.0.2 $needs times"
 	done
 }
 
@@ -102,10 +95,10 @@ try_build g++ c++17 "$tmp/program.cc"
 
 # The tool finds its object from where it was installed, also where libraries have a folder of their own.
 version=$("$stage$prefix/bin/vez-wakes" --version)
-[ "$version" = "vez-wakes $(pkg-config --modversion vez)" ] || fail "vez-wakes has another version: $version"
+[ "$version" = "vez-wakes $(pkg-config --modversion vez)" ] || die "vez-wakes has another version: $version"
 try_tool() {
-	"$stage$prefix/bin/vez-wakes" "$tmp/program" 2>"$tmp/report" >/dev/null || fail "vez-wakes: exit status"
-	grep -q "^vez-wakes: nothing to gain" "$tmp/report" || fail "vez-wakes: $(cat "$tmp/report")"
+	"$stage$prefix/bin/vez-wakes" "$tmp/program" 2>"$tmp/report" >/dev/null || die "vez-wakes: exit status"
+	grep -q "^vez-wakes: nothing to gain" "$tmp/report" || die "vez-wakes: $(cat "$tmp/report")"
 }
 try_tool
 quiet_make LIBDIR=$prefix/lib/here install
@@ -117,12 +110,12 @@ quiet_make LIBDIR=$prefix/lib/here uninstall
 check_uninstall() {
 	quiet_make uninstall
 	left=$(find "$stage" ! -type d)
-	[ -z "$left" ] || fail "uninstall leaves $left"
-	[ ! -d "$stage$prefix/include/vez" ] || fail "uninstall leaves include/vez"
+	[ -z "$left" ] || die "uninstall leaves $left"
+	[ ! -d "$stage$prefix/include/vez" ] || die "uninstall leaves include/vez"
 }
 
 check_uninstall
 stage="$tmp/another stage"
 quiet_make install
-[ "$(cd "$stage" && find . ! -type d | sort)" = "$installed" ] || fail "another DESTDIR gets other files"
+[ "$(cd "$stage" && find . ! -type d | sort)" = "$installed" ] || die "another DESTDIR gets other files"
 check_uninstall

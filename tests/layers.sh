@@ -11,18 +11,9 @@
 # filing.c; #include "../sync/call.h" in filing.c; an __atomic_ builtin in sem.c; <linux/futex.h> in word.c; errno read in
 # src/sync; vez_monitor_exit in cond.c; a pthread call; malloc; volatile; a source without a header; a header without
 # a source; src/futex/sys.h included in src/wakes.
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
+. tests/lib/prelude.sh
 floors="futex engine sync inspect"
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
 
 # ---- who calls whom ----
 

@@ -121,9 +121,7 @@ Test(lock, ALL_08_leaving_wakes_one)
 	EXPECT_EQ(word, 0);
 }
 
-static struct gate before_wake;
-
-static void stop_before_wake(uint32_t *word)
+static void stop_any_before_wake(uint32_t *word)
 {
 	(void)word;
 	inject_before_wake(NULL);
@@ -147,7 +145,7 @@ Test(lock, D01_a_newcomer_between_leaving_and_waking)
 		thread_start(&c.thread, visit, &c);
 		thread_await_parked(&b.thread);
 		thread_await_parked(&c.thread);
-		inject_before_wake(stop_before_wake);
+		inject_before_wake(stop_any_before_wake);
 		gate_open(&in_a);
 		gate_await(&before_wake, 1);
 		/* A has left and not yet woken anybody: a newcomer comes and goes. */
@@ -178,7 +176,7 @@ Test(lock, A06_leaving_is_the_last_touch)
 		gate_await(&in_a, 1);
 		thread_start(&b.thread, visit, &b);
 		thread_await_parked(&b.thread);
-		inject_before_wake(stop_before_wake);
+		inject_before_wake(stop_any_before_wake);
 		gate_open(&in_a);
 		gate_await(&before_wake, 1);
 		thread_kick(&b.thread);

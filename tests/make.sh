@@ -4,13 +4,10 @@
 # command line do not take the place of what an object needs.
 #
 # Seen to fail: a recipe without its short line; say that does not look for -s; a target's own CPPFLAGS without override.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. tests/lib/prelude.sh
 # The make that runs this must not lend the others its options.
 unset MAKEFLAGS MAKELEVEL MFLAGS V
-failures=0
 
 # prints PATTERN ARGUMENT...: what make says is one line for each file, and each is like this
 prints() {
@@ -20,9 +17,7 @@ prints() {
 	make BUILD="$tmp/b" CFLAGS=-O0 CPPFLAGS=-DNDEBUG "$@" "$tmp/b/obj/src/engine/error.o" "$tmp/b/obj/src/wakes/launch.o" \
 		>"$tmp/out" 2>&1 || echo "make failed" >>"$tmp/out"
 	if [ "$(wc -l <"$tmp/out")" != "${lines:-2}" ] || grep -vqE "$pattern" "$tmp/out"; then
-		echo "make $*: expected ${lines:-2} lines like '$pattern', got:"
-		sed 's/^/    /' "$tmp/out"
-		failures=$((failures + 1))
+		fail "make $*: expected ${lines:-2} lines like '$pattern', got:" "$tmp/out"
 	fi
 }
 
@@ -33,8 +28,7 @@ lines=0 prints '^$' -s
 # Whatever is made by a command has such a line: no recipe begins with a compiler or the like itself.
 if sed -n '/^\t/s/^\t[@-]*//p' Makefile src/cluster/cluster.mk tests/explore/explore.mk |
 	grep -E '^\$\((CC|CXX|AR|LD)\)|^(javac|scripts/man) '; then
-	echo "a recipe that prints its whole command"
-	failures=$((failures + 1))
+	fail "a recipe that prints its whole command"
 fi
 
 [ "$failures" = 0 ]

@@ -4,17 +4,10 @@
 # that the headers say is missing there; pages refer to pages that exist; and mandoc finds no fault with them.
 #
 # Seen to fail: a page that is not made; a declaration or a paragraph that the script passes over; a section of
-# README.md under another name; a reference to a page that is not there; a macro that mdoc does not know.
-set -eu
+# README.md under another name; an initializer that vez.h does not list; a reference to a page that is not there; a
+# macro that mdoc does not know.
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
+. tests/lib/prelude.sh
 
 cluster=src/cluster/include
 scripts/man "$tmp/man"
@@ -48,25 +41,31 @@ words() {
 }
 
 # What a header says: its comments, but for private ones, rules, and what the pages say in other words.
-for header in include/vez/*.h "$cluster"/vez/*.h; do
+for header in include/vez.h include/vez/*.h "$cluster"/vez/*.h; do
 	name=$(basename "$header" .h)
 	[ "$name" != base ] || continue
+	page=man3/vez_$name.3
+	[ "$name" != vez ] || page=man7/vez.7
 	awk '/^\/\*/ && !/SPDX|Private|----/ { on = 1 }
 		on { print }
 		/\*\// { on = 0 }' "$header" |
-		sed -e "s|vez/$name\.h - ||" -e 's|vez/\([a-z]*\)\.h|vez_\1|g' \
+		sed -e "s|vez/$name\.h - ||; s|vez\.h - all of vez: ||" -e 's|vez/\([a-z]*\)\.h|vez_\1|g' \
 			-e 's/^ \* Errors on entry, in this/ * On entry, in this/' -e 's/^ \* Sources*: //' >"$tmp/said"
-	sed -e 's/\\fB//g; s/\\fP//g; s/\\&//g; s/\\e/\\/g' "$tmp/man/man3/vez_$name.3" |
+	sed -e 's/\\fB//g; s/\\fP//g; s/\\&//g; s/\\e/\\/g' "$tmp/man/$page" |
 		tr '[:upper:]' '[:lower:]' >"$tmp/page"
 	tr '[:upper:]' '[:lower:]' <"$tmp/said" >"$tmp/lower"
 	words "$tmp/lower" >"$tmp/a"
 	words "$tmp/page" >"$tmp/b"
 	awk 'NR == FNR { there[$1] = $2; next }
 		$2 > there[$1] + 0 { print $1, $2, there[$1] + 0 }' "$tmp/b" "$tmp/a" >"$tmp/lost"
-	[ ! -s "$tmp/lost" ] || fail "vez_$name.3 lacks words of $header: $(tr '\n' ';' <"$tmp/lost")"
+	[ ! -s "$tmp/lost" ] || fail "$page lacks words of $header: $(tr '\n' ';' <"$tmp/lost")"
 done
 
-for heading in '.Ss Which one for which problem' '.Ss Guarantees' '.Ss \&In C++' '.Sh EXAMPLES' '.Sh CAVEATS'; do
+for initializer in $(grep -oh '^#define VEZ_[A-Z]*_INITIALIZER\>' include/vez/*.h | sed 's/.* //'); do
+	grep -q "$initializer" include/vez.h || fail "include/vez.h does not list $initializer"
+done
+
+for heading in '.Ss Words' '.Ss Static initializers' '.Ss What the results mean' '.Ss Which one for which problem' '.Ss Guarantees' '.Ss \&In C++' '.Sh EXAMPLES' '.Sh CAVEATS'; do
 	lines=$(heading=$heading awk '$0 == ENVIRON["heading"] { on = 1; next } /^\.S[hs]/ { on = 0 } on' \
 		"$tmp/man/man7/vez.7" | wc -l)
 	[ "$lines" -gt 5 ] || fail "vez.7 has $lines lines under $heading: is the section of README.md there?"

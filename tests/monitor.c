@@ -599,18 +599,6 @@ Test(monitor, ALL_destroy_while_in_use_is_refused)
 	}
 }
 
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake) {
-		stops_before_wake = false;
-		gate_pass(&before_wake);
-	}
-}
-
 static void settle_and_stop(void *arg)
 {
 	struct waiter *w = arg;

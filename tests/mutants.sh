@@ -6,12 +6,8 @@
 #
 # Seen to fail: a runner without -F0; one that tries every scenario in the end; one that takes a name that is not there
 # for a survivor; one that tries one fault at a time; one that tries all at once.
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
+. tests/lib/prelude.sh
 
 mkdir -p "$tmp/tests/explore/mutants" "$tmp/build/obj"
 cp -a Makefile include src "$tmp"
@@ -117,9 +113,7 @@ expect() {
 		grep -q -e "$words" "$tmp/out" || missing="$missing '$words'"
 	done
 	if [ "$got" != "$status" ] || [ "$(tail -n 1 "$tmp/out")" != "$last" ] || [ -n "$missing" ]; then
-		echo "mutants/run $names: expected exit status $status and '$last'${missing:+, and$missing}; $got and:"
-		sed 's/^/    /' "$tmp/out"
-		failures=$((failures + 1))
+		fail "mutants/run $names: expected exit status $status and '$last'${missing:+, and$missing}; $got and:" "$tmp/out"
 	fi
 }
 
@@ -156,7 +150,6 @@ expect "" 1 "5 passed, 9 failed" \
 	"^STALE *no-test: no test of toy is EVEN_" "^STALE *no-program: there is no tests/joy.c"
 expect "good" 0 "1 passed, 0 failed"
 expect "no-such" 2 "mutants/run: there is no no-such.patch"
-
 
 # So many are tried at a time as JOBS says: two that wait for each other need two.
 printf "Tests: toy MEETS\n\n" | fault one '+ 1' '+ 11'

@@ -747,16 +747,6 @@ Test(mutex, A06_who_was_cancelled_returns_without_the_object)
 }
 
 /* An unlock whose wake is held back. */
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake)
-		gate_pass(&before_wake);
-}
-
 struct giver {
 	struct thread thread;
 	vez_mutex_t *mutex;
@@ -1211,27 +1201,13 @@ Test(mutex, H03_timed_out_only_if_the_clock_says_so)
 
 /* ---- signals ---- */
 
-static void do_nothing(int signo)
-{
-	(void)signo;
-}
-
-/* Sends the thread signals until it is done or the time has come. */
-static void pester(struct thread *t, int64_t until)
-{
-	while (!thread_done(t) && real_now() < until) {
-		pthread_kill(t->id, SIGUSR1);
-		sched_yield();
-	}
-}
-
 /* Seen to fail: a wait that passes EINTR on; one that starts its time anew after it. */
 Test(mutex, A15_signals_neither_end_nor_stretch_a_wait)
 {
 	for (int i = 0; i < 4; i++) {
 		struct sigaction action;
 		memset(&action, 0, sizeof action);
-		action.sa_handler = do_nothing;
+		action.sa_handler = handle_nothing;
 		action.sa_flags = i % 2 ? SA_RESTART : 0;
 		sigaction(SIGUSR1, &action, NULL);
 		vez_mutex_t m = make_mutex(i < 2 ? 0 : VEZ_FAIR);

@@ -6,11 +6,8 @@
 #
 # Seen to fail: a compiler that is always gcc; a CC of several words that is looked for as one; apt-get update to
 # /dev/null; a line without the update; a failure of apt that is not told on, or that stops what can do without.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
+. tests/lib/prelude.sh
 
 for tool in sh sort tr sed grep mktemp rm env cat; do
 	mkdir -p "$tmp/base"
@@ -41,9 +38,7 @@ expect() {
 	grep -qE -e "${2#!}" "$tmp/out" || found=no
 	case $2 in !*) wanted=no ;; *) wanted=yes ;; esac
 	if [ "$got" != "$1" ] || [ "$found" != "$wanted" ]; then
-		echo "CC='$3' needs $4: expected exit status $1 and '$2'; exit status $got and:"
-		sed 's/^/    /' "$tmp/out"
-		failures=$((failures + 1))
+		fail "CC='$3' needs $4: expected exit status $1 and '$2'; exit status $got and:" "$tmp/out"
 	fi
 }
 
@@ -85,7 +80,7 @@ echo 'echo 0' | command_in id
 # shellcheck disable=SC2016 # the stub's own words
 echo 'echo "$@" >>'"$tmp/calls"'; case $1 in update) echo "W: Failed to fetch lists"; exit 100 ;; esac' | command_in apt-get
 expect 0 'W: Failed to fetch' gcc check
-grep -qx 'install -y libuv1-dev' "$tmp/calls" || { echo "not installed"; failures=$((failures + 1)); }
+grep -qx 'install -y libuv1-dev' "$tmp/calls" || fail "not installed"
 # shellcheck disable=SC2016 # the stub's own words
 echo '[ $1 = update ] || { echo "E: Unable to locate package"; exit 100; }' | command_in apt-get
 expect 0 'E: Unable to locate' gcc check
@@ -93,6 +88,6 @@ rm "$tmp/bin/g++"
 expect 1 'could not install it: g\+\+ libuv1-dev' gcc check
 rm "$tmp/calls"
 VEZ_NO_INSTALL=1 expect 1 '^    apt-get update && apt-get install -y g\+\+ libuv1-dev$' gcc check
-[ ! -e "$tmp/calls" ] || { echo "installed although that is forbidden"; failures=$((failures + 1)); }
+[ ! -e "$tmp/calls" ] || fail "installed although that is forbidden"
 
 [ "$failures" = 0 ]

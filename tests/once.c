@@ -254,15 +254,10 @@ Test(once, ALL_who_was_given_the_turn_is_inside_its_own_function)
 	}
 }
 
-static void do_nothing(int signo)
-{
-	(void)signo;
-}
-
 /* Seen to fail: a wait that returns for EINTR. */
 Test(once, A15_signals)
 {
-	struct sigaction action = { .sa_handler = do_nothing };
+	struct sigaction action = { .sa_handler = handle_nothing };
 	sigaction(SIGUSR1, &action, NULL);
 	vez_once_t o = VEZ_ONCE_INITIALIZER;
 	struct caller a, b;
@@ -308,16 +303,6 @@ Test(once, A06_who_waited_returns_without_the_object)
 		EXPECT_EQ(caller_join(&b), 0);
 		guard_free(o);
 	}
-}
-
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake)
-		gate_pass(&before_wake);
 }
 
 static void run_and_stop(void *arg)

@@ -5,16 +5,8 @@
 #
 # Seen to fail: a probe that is left out, one with an argument less, one of another name; a script that asks for
 # another.
-set -eu
 cd "$(dirname "$0")/.."
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
+. tests/lib/prelude.sh
 
 # The names in the comment's table.
 sed -n 's/^ \*	vez:\([a-z]*\) .*/\1/p' src/futex/probe.h | sort >"$tmp/documented"
@@ -26,14 +18,14 @@ for script in scripts/*.bt; do
 	comm -13 "$tmp/documented" "$tmp/asked" | grep . && fail "$script asks for these, which are not there"
 done
 
-if ! echo '#include <sys/sdt.h>' | ${CC:-gcc} -E -x c - >/dev/null 2>&1; then
+if ! echo '#include <sys/sdt.h>' | $cc -E -x c - >/dev/null 2>&1; then
 	echo "skip: <sys/sdt.h> is not here"
 	[ "$failures" = 0 ]
 	exit
 fi
 
 # NAME ARGUMENTS of each place, each once.
-readelf -n "${BUILD:-build}/lib/libvez.so" | awk '
+readelf -n "$lib/libvez.so" | awk '
 	/Provider:/ { vez = $2 == "vez" }
 	/Name:/ { name = $2 }
 	vez && /Arguments:/ { print name, NF - 1 }' | sort -u >"$tmp/there"

@@ -4,16 +4,12 @@
 # where none does.
 #
 # Seen to fail: an unlock, a count-down, a publication that are relaxed; a race that is guarded after all.
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
+. tests/lib/prelude.sh
 
 # The make that runs the tests must not lend this one its options.
 unset MAKEFLAGS MAKELEVEL MFLAGS
-make -s BUILD="$build" SAN=thread "$build/san-thread/lib/libvez.a" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+quiet make -s BUILD="$build" SAN=thread "$build/san-thread/lib/libvez.a"
 
 cat >"$tmp/program.c" <<'END'
 #include <pthread.h>
@@ -199,16 +195,12 @@ run() {
 
 run nothing
 if [ "$status" != 66 ] || ! grep -q 'data race' "$tmp/log"; then
-	echo "a race is not reported: exit status $status"
-	cat "$tmp/log"
-	failures=$((failures + 1))
+	fail "a race is not reported: exit status $status" "$tmp/log"
 fi
 for name in mutex when told cond sem rwlock sched group monitor barrier event manual latch once queue handoff; do
 	run $name
 	if [ "$status" != 0 ]; then
-		echo "$name: exit status $status"
-		cat "$tmp/log"
-		failures=$((failures + 1))
+		fail "$name: exit status $status" "$tmp/log"
 	fi
 done
 

@@ -1047,16 +1047,6 @@ Test(sem, A06_who_was_granted_returns_without_the_object)
 }
 
 /* A release whose wake is held back. */
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake)
-		gate_pass(&before_wake);
-}
-
 static void release_and_stop(void *arg)
 {
 	struct racer *r = arg;
@@ -1566,25 +1556,11 @@ Test(sem, A16_signals_release_while_their_thread_does_everything)
 	}
 }
 
-static void do_nothing(int signo)
-{
-	(void)signo;
-}
-
-/* Sends the thread signals until it is done or the time has come. */
-static void pester(struct thread *t, int64_t until)
-{
-	while (!thread_done(t) && real_now() < until) {
-		pthread_kill(t->id, SIGUSR1);
-		sched_yield();
-	}
-}
-
 /* Seen to fail: a wait that passes EINTR on; one that starts its time anew after it. */
 Test(sem, A15_signals_neither_end_nor_stretch_a_wait)
 {
 	for (int i = 0; i < 4; i++) {
-		handle(SIGUSR1, do_nothing, i % 2 ? SA_RESTART : 0);
+		handle(SIGUSR1, handle_nothing, i % 2 ? SA_RESTART : 0);
 		vez_sem_t s = make(0, 0, i < 2 ? 0 : VEZ_BARGING);
 		struct acquire untimed = ACQUIRE(&s, 1, UNTIMED), timed = ACQUIRE(&s, 1, FAR);
 		acquire_start(&untimed);

@@ -115,18 +115,6 @@ Test(sleep, ALL_a_wait_for_a_token_is_not_cut_short)
 	}
 }
 
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake) {
-		stops_before_wake = false;
-		gate_pass(&before_wake);
-	}
-}
-
 static void fire_and_stop(void *arg)
 {
 	stops_before_wake = true;

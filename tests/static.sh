@@ -5,12 +5,9 @@
 #
 # Seen to fail: without stay in engine/clock.c (the plugin: SIGSEGV); a stop that leaves exists (late: filed, and never
 # due); VEZ__AT_FORK with a constructor of no priority (early: the child's request is never due).
-set -eu
 cd "$(dirname "$0")/.."
-lib=${BUILD:-build}/lib/libvez.a
-cc=${CC:-gcc}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. tests/lib/prelude.sh
+lib=$build/lib/libvez.a
 
 cat >"$tmp/plugin.c" <<'END'
 #include <signal.h>
@@ -103,12 +100,6 @@ int main(void)
 	return 6;
 }
 END
-
-failures=0
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
 
 # run NAME PROGRAM ARGUMENT...
 run() {

@@ -5,17 +5,8 @@
 #
 # Seen to fail: a function declared and not defined; one exported and not declared; a version script with one name less,
 # or one more; a helper that is not static.
-set -eu
 cd "$(dirname "$0")/.."
-lib=${BUILD:-build}/lib
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
+. tests/lib/prelude.sh
 
 # same A B WHAT
 same() {

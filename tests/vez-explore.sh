@@ -5,23 +5,13 @@
 #
 # Seen to fail: an option that goes to the compiler; a folder that is left behind; accesses that are not reported (no
 # -fsanitize=thread); an exit status that is the compiler's whatever the scenarios do; a semaphore that is not README's.
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failures=0
+. tests/lib/prelude.sh
 
 if [ ! -x "$build/bin/vez-explore" ]; then
 	echo "skip: the explorer is not built for this machine"
 	exit 0
 fi
-
-fail() {
-	echo "$*"
-	[ ! -f "$tmp/out" ] || sed 's/^/    /' "$tmp/out"
-	failures=$((failures + 1))
-}
 
 # As it is installed by default: bin beside lib and include.
 mkdir "$tmp/bin" "$tmp/lib" "$tmp/folder"
@@ -36,12 +26,12 @@ explore() {
 	expected=$1 status=0
 	shift
 	"$tmp/bin/vez-explore" "$@" >"$tmp/out" 2>&1 || status=$?
-	[ "$status" = "$expected" ] || fail "$*: exit status $status"
+	[ "$status" = "$expected" ] || fail "$*: exit status $status" "$tmp/out"
 	[ "$(ls "$tmp/folder")" = link ] || fail "$*: $(ls "$tmp/folder") is left behind"
 }
 
 said() {
-	grep -qE "$1" "$tmp/out" || fail "no \"$1\""
+	grep -qE "$1" "$tmp/out" || fail "no \"$1\"" "$tmp/out"
 }
 
 example=examples/explore/semaphore.c
@@ -107,6 +97,6 @@ explore 0 "$tmp/alarm.c"
 awk '/^struct sem \{/ { on = 1 } /^int main/ { on = 0 } on && !/^$/' README.md >"$tmp/readme"
 awk '/^struct sem \{/ { on = 1 } /^\/\* ---- scenarios/ { on = 0 } /^#ifndef/ || /^#endif/ { skip = 0; next }
 	/^#else/ { skip = 1 } on && !skip && !/^$/' "$example" >"$tmp/example"
-diff "$tmp/readme" "$tmp/example" >"$tmp/out" || fail "README.md (<) and $example (>) differ"
+diff "$tmp/readme" "$tmp/example" >"$tmp/out" || fail "README.md (<) and $example (>) differ" "$tmp/out"
 
 [ "$failures" = 0 ]

@@ -11,23 +11,13 @@
 # names; callers that are left out, or not told apart; another's function passed over; a folder left behind, also by a
 # signal; a signal that is not ignored any more; quotes in JSON; an option that README or --help has alone; an example
 # that waits on a condition; a static program without a word.
-set -eu
 cd "$(dirname "$0")/.."
-build=${BUILD:-build}
-cc=${CC:-gcc}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. tests/lib/prelude.sh
 wakes=$PWD/$build/bin/vez-wakes
 case $build in /*) wakes=$build/bin/vez-wakes ;; esac
 mkdir "$tmp/folder"
 export TMPDIR="$tmp/folder"
-failures=0
 flags="-std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wextra -pthread"
-
-fail() {
-	echo "$*"
-	failures=$((failures + 1))
-}
 
 # equal WHAT EXPECTED GOT
 equal() {

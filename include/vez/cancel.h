@@ -110,7 +110,8 @@ int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *ar
  * wait for ever, and so does who holds a lock that the hook needs: use the next one there. */
 int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
-/* The same without waiting. EALREADY: it has run, or is running. */
+/* The same without waiting: 0, it has not run and never will; else EALREADY, and nothing has changed: it has run, or is
+ * running. */
 int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
 /* Has this signal fire the token, outside the handler: SIGTERM and SIGINT ask for orderly shutdown so. Replaces the

@@ -96,7 +96,8 @@ int vez_object_destroy(vez_object_t *o);
 /* Has the operation run with this argument, when its constraints are true: 0 when it has, with its triggers. */
 int vez_object_call(vez_object_t *o, const vez_operation_t *op, void *arg);
 
-/* The same, if it need not wait for a constraint; else EBUSY. */
+/* The same if that is possible without waiting for a constraint: 0; else EBUSY, and nothing has changed. EINVAL and
+ * EDEADLK as vez_object_call. Waits while another operation of a related object runs. */
 int vez_object_try_call(vez_object_t *o, const vez_operation_t *op, void *arg);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires: then it has not

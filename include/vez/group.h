@@ -58,7 +58,8 @@ int vez_group_destroy(vez_group_t *g);
  * running and has as many members inside as can be counted (2^29 - 1). */
 int vez_group_enter(vez_group_t *g, uint32_t id);
 
-/* Enters if that is possible without waiting, or EBUSY. Honours the queue. */
+/* Enters if that is possible without waiting: 0; else EBUSY, and nothing has changed. EOVERFLOW as vez_group_enter.
+ * Honours the queue. */
 int vez_group_try_enter(vez_group_t *g, uint32_t id);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */

@@ -29,9 +29,11 @@
  *
  * Signal handlers: none of these; and functions of requests that run in one (vez/request.h) queue nothing while it is
  * on. fork: the child's list is empty; names, and what the forking thread owns, are known there.
- * Memory is allocated while inspection is on, and kept for reuse: some 200 bytes for each thread that has waited, for
- * each asynchronous request, and for each name. What there is no memory for is not listed; nor what a thread files from
- * inside a monitor, body or trigger beyond four requests, as nothing is allocated there.
+ * Memory: while inspection is on the library allocates some, which it never does otherwise but for names: 200 bytes for
+ * each thread that has waited or owns a lock, for each asynchronous request that waits, and for each name. It uses them
+ * again, and gives none back. What there is no memory for is not listed. Nothing is allocated inside a monitor, a body
+ * or a trigger: of the asynchronous requests that a thread files there, three or four are listed, for which it has
+ * memory in hand.
  * Source: the wait-for graph of R. C. Holt, "Some Deadlock Properties of Computer Systems" (1972).
  */
 #ifndef VEZ_INSPECT_H

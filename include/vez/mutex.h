@@ -2,9 +2,11 @@
 /*
  * vez/mutex.h - mutual exclusion
  *
- * The default mutex is made for throughput: a running thread may take the mutex although others wait for it, which
- * saves the switch to them. The longest waiter is told when the mutex is free, and once it has been passed over for
- * about 1 ms the mutex is handed to it: nobody starves, and the threads that compete take turns of about that length.
+ * The default mutex is made for throughput. An unlock does not hand it to the one that waits: until that thread has
+ * woken up and runs, nobody could use it. The mutex is free at once, and whichever thread comes first may take it, also
+ * one that did not wait (barging). The longest waiter is woken to take part in that. It can find the mutex taken again,
+ * and then sleeps on; but when it has been passed over so for about 1 ms, newcomers queue, and the next unlock hands it
+ * the mutex. So nobody starves, and threads that compete take turns of about that length.
  * VEZ_FAIR hands the mutex over at every unlock: strict first come first served, never free while somebody is
  * queued. That costs a switch for each hand-over; under contention it is many times slower. Uncontended, lock
  * and unlock are one compare-and-swap each, and no system call.
@@ -17,19 +19,20 @@
  * Ordering: everything before an unlock happens before everything after the next lock.
  * Destroy: a thread whose call has returned may destroy the mutex and unmap it, if no other thread will call it again
  * and nobody is queued; the unlock that let it in no longer touches it.
- * Guards: whoever waits with a guard is queued like everyone else, and asks for the mutex only while its guard is true.
- * The thread that unlocks asks, under the mutex, in the order of arrival; a guard that is false holds nobody back, and
- * its thread sleeps on. The mutex goes to the first whose guard is true, so there is no signal to forget: a fair mutex
- * is handed to it, and nobody comes between. A default mutex is free until that thread runs, and running threads may
- * take it meanwhile, those included whose guards are true when they come. If one of them has it still, or has made the
- * guard false, the thread has woken in vain; that happens to a wait for about 1 ms at most: then it is handed the mutex.
- * Whichever it is, a wait returns with its guard true under the mutex, and among those who wait, and whose guards are
- * true, the first goes first.
- * A guard is short, depends only on what the mutex guards, changes nothing, and calls nothing of vez: it runs while
- * nobody can queue. (Where one who waits without a guard is the first to go, guards behind it are asked when its turn is
- * over.) A thread that gives up, or has come, may be the one that asks, if the mutex is free. Each unlock costs a call
- * for each guard that is false; waiters with the same function and argument are asked once: the last eight such pairs
- * that were false are remembered for the time of an unlock.
+ * Guards: a wait may have a guard, a function that says whether it can go (vez_mutex_await, vez_mutex_lock_when). It is
+ * queued like every other wait, but its turn comes only while its guard is true. The thread that unlocks calls the
+ * guards of those who wait, before it lets the mutex go, in the order of arrival. One that is false holds nobody back,
+ * and its thread sleeps on; the first whose guard is true is next. So there is no signal to forget.
+ * A fair mutex is handed to that one: nobody comes between. A default mutex becomes free, and the thread is woken to
+ * take it; running threads may come first, also such as find their own guards true when they come. If one of them has
+ * the mutex still, or has made the guard false, the thread has woken in vain, and sleeps on. That happens to a wait
+ * for about 1 ms at most: then it is handed the mutex. Either way 0 means that the caller has the mutex and its guard
+ * is true, and of those who wait and whose guards are true the first goes first.
+ * A guard is short, depends only on what the mutex guards, changes nothing, and calls nothing of vez: nobody can queue
+ * while it runs. It runs on the thread that unlocks; or, if the mutex is free, on one that has come or gives up. Where
+ * one who waits without a guard is next, the guards behind it are called when that one unlocks. An unlock calls each
+ * guard that is false; where waiters have the same function and argument, once for all of them, as far as the last
+ * eight different ones that were false go.
  * Signal handlers: none of these but vez_mutex_waiters. fork: in the child, the thread that forked still owns what it
  * held; a mutex that another thread held, or that threads were waiting for, is to be initialized anew. Waits are no
  * pthread cancellation points.
@@ -82,7 +85,8 @@ int vez_mutex_destroy(vez_mutex_t *m);
  * at VEZ_MUTEX_MAX_HOLDS. */
 int vez_mutex_lock(vez_mutex_t *m);
 
-/* Locks if that is possible at once, or EBUSY. Honours the queue of a fair mutex. Makes no system call. */
+/* Locks if that is possible without waiting: 0; else EBUSY, and nothing has changed; also where the caller owns it
+ * (error checking). EOVERFLOW at VEZ_MUTEX_MAX_HOLDS. Honours the queue of a fair mutex. Makes no system call. */
 int vez_mutex_trylock(vez_mutex_t *m);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */

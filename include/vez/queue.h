@@ -59,7 +59,8 @@ int vez_queue_destroy(vez_queue_t *q);
  * item must stay as it is until the call returns. */
 int vez_queue_put(vez_queue_t *q, const void *item);
 
-/* Puts it if that is possible without waiting, or EBUSY. */
+/* Puts it if that is possible without waiting: 0; else EBUSY, and nothing has changed. VEZ_ECLOSED as vez_queue_put.
+ * Honours the queue. */
 int vez_queue_try_put(vez_queue_t *q, const void *item);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. The item of a
@@ -74,7 +75,8 @@ int vez_queue_put_async(vez_queue_t *q, const void *item, vez_request_t *r);
  * VEZ_ECLOSED: the queue is closed and nothing is left in it. */
 int vez_queue_take(vez_queue_t *q, void *item);
 
-/* Takes one if there is one (capacity 0: if a putter waits), or EBUSY. */
+/* Takes one if that is possible without waiting (capacity 0: if a putter waits): 0; else EBUSY, and nothing has
+ * changed. VEZ_ECLOSED as vez_queue_take. Honours the queue. */
 int vez_queue_try_take(vez_queue_t *q, void *item);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */

@@ -84,7 +84,9 @@ int vez_rwlock_destroy(vez_rwlock_t *l);
  * called and nobody writes or waits to. One that waits already goes on waiting until there is room. */
 int vez_rwlock_rdlock(vez_rwlock_t *l);
 
-/* Holds it for reading if that is possible without waiting, or EBUSY; EOVERFLOW. Makes no system call. */
+/* Holds it for reading if that is possible without waiting: 0; else EBUSY, and nothing has changed. EOVERFLOW as
+ * vez_rwlock_rdlock. Honours the queue, by policy. Makes no system call; but while readers that waited are about to be
+ * let in, and another call is inside at that moment, it waits until that has left. */
 int vez_rwlock_tryrdlock(vez_rwlock_t *l);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */
@@ -97,7 +99,7 @@ int vez_rwlock_rdlock_async(vez_rwlock_t *l, vez_request_t *r);
  * reads, or all who do are upgraded or wait to be. */
 int vez_rwlock_rdunlock(vez_rwlock_t *l);
 
-/* The same for writing. */
+/* The same for writing; trywrlock waits for no other call. */
 int vez_rwlock_wrlock(vez_rwlock_t *l);
 int vez_rwlock_trywrlock(vez_rwlock_t *l);
 int vez_rwlock_wrlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel);
@@ -118,7 +120,8 @@ int vez_rwlock_downgrade(vez_rwlock_t *l);
  * there is no read hold but of those who wait to upgrade, and while one is upgraded. */
 int vez_rwlock_upgrade_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* The same if it is possible without waiting, or EBUSY; EPERM. */
+/* The same if that is possible without waiting: 0; else EBUSY, and nothing has changed. EPERM as
+ * vez_rwlock_upgrade_until. */
 int vez_rwlock_try_upgrade(vez_rwlock_t *l);
 
 /* The upgraded one returns to reading. EPERM if nobody is upgraded. */

@@ -64,7 +64,8 @@ int vez_sched_min_gap(vez_sched_t *s, int64_t ns);
 /* Enters, waiting as long as it takes. what must stay valid until it returns. 0; EDEADLK: the caller is inside. */
 int vez_sched_enter(vez_sched_t *s, const void *what);
 
-/* Enters if that is possible without waiting, or EBUSY: somebody is inside, or the gap has not passed. */
+/* Enters if that is possible without waiting: 0; else EBUSY, and nothing has changed: somebody is inside, be it the
+ * caller, or the gap has not passed. Honours the queue. */
 int vez_sched_try_enter(vez_sched_t *s, const void *what);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */

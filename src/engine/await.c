@@ -163,6 +163,15 @@ static void give_up(struct vez__stay *in, vez_request_t *r, int cause)
 		rules->gave_up(in, r);
 }
 
+/* Enters the core in which r waits, because of it, and holds. */
+static void enter_for(struct vez__stay *in, const vez_request_t *r)
+{
+	size_t pending = vez__rules_of(r)->pending;
+	vez__enter_holding(in, vez__core_of(r));
+	if (pending)
+		in->pending = (struct vez__pending *)((char *)in->core + pending);
+}
+
 /* A thread that was entering because of r is here, and takes its result. */
 static void came_for(struct vez__stay *in, vez_request_t *r)
 {
@@ -201,8 +210,7 @@ bool vez__end_announced(vez_request_t *r, int cause)
 {
 	struct vez__stay in;
 	const struct vez__rules *rules = vez__rules_of(r);
-	vez__hold();
-	vez__enter_for(&in, r);
+	enter_for(&in, r);
 	bool ended = false;
 	if (r->state_ & VEZ__ARRIVING)
 		vez__word_entered(&r->word_);
@@ -221,8 +229,7 @@ void vez__end_fired(vez_request_t *r)
 {
 	struct vez__stay in;
 	const struct vez__rules *rules = vez__rules_of(r);
-	vez__hold();
-	vez__enter_for(&in, r);
+	enter_for(&in, r);
 	if (r->state_ & VEZ__KEPT) {
 		vez__word_keep(&r->word_, false);
 	} else {
@@ -294,8 +301,7 @@ static bool enter_for_own(vez_request_t *r, bool expired)
 {
 	struct vez__stay in;
 	const struct vez__rules *rules = vez__rules_of(r);
-	vez__hold();
-	vez__enter_for(&in, r);
+	enter_for(&in, r);
 	if (rules->entered)
 		rules->entered(&in);
 	bool takes = take_result(&in, r, expired);
@@ -357,7 +363,6 @@ int vez__wait_holding(struct vez__stay *in, const struct vez__rules *rules, void
 	vez__inspect_place_at(&own, object);
 	if (!refused)
 		vez__insert(c, &own);
-	vez__leave_threads(in);
-	vez__let_go();
+	vez__leave_holding(in);
 	return refused ? refused : vez__await(&own, deadline);
 }

@@ -65,18 +65,6 @@ static struct run *running;
 
 static const struct vez__rules kin_rules = { .type = VEZ__CANCEL, .queue = sizeof(struct vez__core) };
 
-static void enter_kin(struct vez__stay *in)
-{
-	vez__hold();
-	vez__enter(in, &kin.core);
-}
-
-static void leave_kin(struct vez__stay *in)
-{
-	vez__leave_threads(in);
-	vez__let_go();
-}
-
 /* ---- families ---- */
 
 static vez_cancel_t *token_at(void *sibling)
@@ -153,22 +141,22 @@ static void run_hook(struct vez__stay *in, vez_cancel_t *c, vez_cancel_hook_t *h
 	struct run run = { running, h, c, h->fn_, h->arg_, vez__self(), false };
 	h->token_ = NULL;
 	running = &run;
-	leave_kin(in);
+	vez__leave_holding(in);
 	VEZ__FOREIGN(run.fn(run.arg));
-	enter_kin(in);
+	vez__enter_holding(in, &kin.core);
 	end_run(in, &run, c);
 }
 
 static void run_hooks(struct fire *fire)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	while (!cds_list_empty(&fire->hooks)) {
 		vez_cancel_hook_t *h = (vez_cancel_hook_t *)fire->hooks.next;
 		cds_list_del(fire->hooks.next);
 		run_hook(&in, h->token_, h);
 	}
-	leave_kin(&in);
+	vez__leave_holding(&in);
 }
 
 /* Ends the requests of a ring that a fire has claimed. They are one call's. */
@@ -185,7 +173,7 @@ static void fire_and_leave(struct vez__stay *in, vez_cancel_t *c)
 {
 	struct fire fire = { .waits = NULL };
 	if (vez_cancel_fired(c)) {
-		leave_kin(in);
+		vez__leave_holding(in);
 		return;
 	}
 	CDS_INIT_LIST_HEAD(&fire.hooks);
@@ -194,7 +182,7 @@ static void fire_and_leave(struct vez__stay *in, vez_cancel_t *c)
 	/* Looked at inside: a thread that detaches a hook from this ring is inside, too, and done with it when
 	 * run_hooks has been. */
 	bool has_hooks = !cds_list_empty(&fire.hooks);
-	leave_kin(in);
+	vez__leave_holding(in);
 	end_all(&fire.waits);
 	if (has_hooks)
 		run_hooks(&fire);
@@ -205,7 +193,7 @@ void vez_cancel_fire(vez_cancel_t *c)
 	struct vez__stay in;
 	if (vez_cancel_fired(c))
 		return;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	fire_and_leave(&in, c);
 }
 
@@ -246,7 +234,7 @@ int vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline)
 	bool later = deadline != VEZ_FOREVER && !now;
 	if (later && (vez__cancel_is_over(c) || vez__clock_start() != 0))
 		return EAGAIN;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	forget_moment(c);
 	if (now) {
 		fire_and_leave(&in, c);
@@ -257,7 +245,7 @@ int vez_cancel_fire_at(vez_cancel_t *c, vez_deadline_t deadline)
 		vez__agenda_set(&due, &c->timer_);
 		vez__alarm_at(deadline);
 	}
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	vez__alarm_tell();
 	return 0;
 }
@@ -276,37 +264,37 @@ vez_deadline_t vez__cancel_fire_due(void)
 	struct vez__stay in;
 	int64_t now = vez__sys_now();
 	vez_cancel_t *c;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	while ((c = take_due(now))) {
 		fire_and_leave(&in, c);
-		enter_kin(&in);
+		vez__enter_holding(&in, &kin.core);
 	}
 	vez_deadline_t next = vez__agenda_next(&due);
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	return next;
 }
 
 void vez__cancel_fire_of(vez_cancel_t *(*of)(int), int arg)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	vez_cancel_t *c = of(arg);
 	if (c)
 		fire_and_leave(&in, c);
 	else
-		leave_kin(&in);
+		vez__leave_holding(&in);
 }
 
 void vez__cancel_bind(vez_cancel_t **place, vez_cancel_t *c)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	if (*place)
 		(*place)->signals_--;
 	*place = c;
 	if (c)
 		c->signals_++;
-	leave_kin(&in);
+	vez__leave_holding(&in);
 }
 
 /* ---- hooks ---- */
@@ -332,10 +320,10 @@ static bool runs_already(const vez_cancel_t *c, const vez_cancel_hook_t *h, void
 int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *), void *arg)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	bool fired = vez_cancel_fired(c);
 	if (fired && runs_already(c, h, fn, arg)) {
-		leave_kin(&in);
+		vez__leave_holding(&in);
 		return EALREADY;
 	}
 	renew_runs(h);
@@ -347,7 +335,7 @@ int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *),
 		run_hook(&in, c, h);
 	else
 		vez__ring_append(&c->hooks_, h->link_);
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	return fired ? EALREADY : 0;
 }
 
@@ -375,22 +363,22 @@ static bool take_off(vez_cancel_t *c, vez_cancel_hook_t *h)
 int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	bool taken = take_off(c, h);
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	return taken ? 0 : EALREADY;
 }
 
 int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	bool taken = take_off(c, h);
 	while (run_of(h, vez__self())) {
 		vez__wait_holding(&in, &kin_rules, h, h, VEZ_FOREVER, NULL);
-		enter_kin(&in);
+		vez__enter_holding(&in, &kin.core);
 	}
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	return taken ? 0 : EALREADY;
 }
 
@@ -405,12 +393,12 @@ int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent)
 {
 	struct vez__stay in;
 	vez_cancel_init(child);
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	if (!vez__cancel_is_over(parent))
 		adopt(parent, child);
 	if (vez_cancel_fired(parent))
 		vez__token_make_fired(child);
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	return 0;
 }
 
@@ -425,10 +413,10 @@ static bool forget(vez_cancel_t *c)
 int vez_cancel_destroy(vez_cancel_t *c)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	bool used = c->busy_ > 0 || vez__token_has_waits(c);
 	bool signalled = !used && forget(c);
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	if (signalled)
 		vez__signals_unbind(c, true);
 	return used ? EBUSY : 0;
@@ -480,9 +468,9 @@ static void at_exit(void *token)
 	struct vez__stay in;
 	vez_cancel_t *c = token;
 	mine.over = ++mine.rounds >= LAST_ROUND || pthread_setspecific(exits, token) != 0;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 	bool signalled = forget(c);
-	leave_kin(&in);
+	vez__leave_holding(&in);
 	if (signalled)
 		vez__signals_unbind(c, false);
 	end_waits(c);
@@ -517,14 +505,14 @@ vez_cancel_t *vez_cancel_self(void)
 static void before_fork(void)
 {
 	struct vez__stay in;
-	enter_kin(&in);
+	vez__enter_holding(&in, &kin.core);
 }
 
 static void in_parent(void)
 {
 	struct vez__stay in;
 	vez__entered(&in, &kin.core);
-	leave_kin(&in);
+	vez__leave_holding(&in);
 }
 
 /* Who waited for a hook, or ran one, is not there, and kin must not be left to one of them. */

@@ -84,16 +84,14 @@ int vez__clock_start(void)
 	int rc = 0;
 	if (VEZ__LIKELY(vez__load(&exists, acquire)))
 		return 0;
-	vez__hold(); /* a handler that completes something may need the thread, too */
-	vez__lock_enter(&starting);
+	vez__lock_holding(&starting); /* a handler that completes something may need the thread, too */
 	if (vez__load(&state, acquire) & STOPPING) {
 		rc = EAGAIN;
 	} else if (!vez__load(&exists, relaxed)) {
 		rc = vez__sys_thread(&thread, run);
 		vez__store(&exists, rc == 0, release);
 	}
-	vez__lock_exit(&starting);
-	vez__let_go();
+	vez__unlock_holding(&starting);
 	return rc;
 }
 

@@ -157,23 +157,20 @@ void vez__complete_at_once(vez_request_t *r)
 	struct vez__stay in;
 	struct shard *s = shard_of(r);
 	vez_request_t *next;
-	vez__hold();
-	vez__enter(&in, &s->core);
+	vez__enter_holding(&in, &s->core);
 	vez__store(&r->word_, VEZ__DONE, release);
 	for (vez_request_t *w = s->queue; w; w = next) {
 		next = vez__queue_next(s->queue, w);
 		if (w->with_.ptr_ == r)
 			vez__settle(&in, w, 0);
 	}
-	vez__leave_threads(&in);
-	vez__let_go();
+	vez__leave_holding(&in);
 }
 
 int vez__completion_status(struct vez__stay *in, vez_request_t *r, void **on)
 {
 	struct shard *s = shard_of(r);
-	vez__hold();
-	vez__enter(in, &s->core);
+	vez__enter_holding(in, &s->core);
 	uint32_t seen = vez__load(&r->word_, acquire);
 	struct run *run = seen & VEZ__DONE && seen & VEZ__ASYNC ? run_of(s, r) : NULL;
 	*on = run ? (void *)run : (void *)r;
@@ -226,13 +223,11 @@ void vez__member_decided(vez_request_t *r)
 {
 	struct vez__stay in;
 	vez_select_t *s = vez__select_of(r);
-	vez__hold();
-	vez__enter(&in, &s->core_);
+	vez__enter_holding(&in, &s->core_);
 	uint32_t before = vez__fetch_add(&s->pending_, UINT32_MAX, relaxed);
 	if (s->queue_ && (before == 1 || vez__winner_of(s) == r))
 		vez__settle(&in, s->queue_, 0);
-	vez__leave_threads(&in);
-	vez__let_go();
+	vez__leave_holding(&in);
 }
 
 /* ---- completing ---- */

@@ -23,6 +23,19 @@ void vez__calls_by_library(void);
 bool vez__calls_do_rest(void);
 bool vez__calls_is_library(void);
 
+/* Enters, and holds; leaves a core on which only threads wait, and lets go. */
+static inline void vez__enter_holding(struct vez__stay *in, struct vez__core *c)
+{
+	vez__hold();
+	vez__enter(in, c);
+}
+
+static inline void vez__leave_holding(struct vez__stay *in)
+{
+	vez__leave_threads(in);
+	vez__let_go();
+}
+
 /* Leaves when there is nothing left to serve; then publishes all that was settled inside. */
 void vez__leave(struct vez__stay *in, const struct vez__rules *rules);
 

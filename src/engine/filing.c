@@ -84,7 +84,7 @@ int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_req
 
 /* ---- without a thread ---- */
 
-static inline int begin_inside(vez_request_t *r)
+inline int vez__async_begin_inside(vez_request_t *r)
 {
 	vez__store(&r->word_, 0, relaxed);
 	r->state_ = 0;
@@ -99,21 +99,11 @@ static inline int begin_inside(vez_request_t *r)
 	return vez__is_fired(r->cancel_) ? ECANCELED : 0;
 }
 
-static inline int begin(vez_request_t *r)
+inline int vez__async_begin(vez_request_t *r)
 {
 	vez__inspect_ready();
-	int rc = begin_inside(r);
+	int rc = vez__async_begin_inside(r);
 	return rc == 0 && vez__timer_is_set(&r->timer_) ? vez__clock_start() : rc;
-}
-
-int vez__async_begin_inside(vez_request_t *r)
-{
-	return begin_inside(r);
-}
-
-int vez__async_begin(vez_request_t *r)
-{
-	return begin(r);
 }
 
 /* It was never queued: nobody waits for it, and it has no run. */
@@ -153,7 +143,7 @@ int vez__refuse_async(vez_request_t *r, int rc)
 
 int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
 {
-	int rc = begin(r);
+	int rc = vez__async_begin(r);
 	r->rules_ = rules;
 	if (rc == 0 && !vez__must_queue(r) && rules->fast && rules->fast(c, r)) {
 		r->at_.result_ = 0;

@@ -6,12 +6,26 @@
 #ifndef VEZ__HOLD_H
 #define VEZ__HOLD_H
 
+#include "../futex/lock.h"
 #include "vez/request.h"
 
 void vez__hold(void);
 void vez__let_go(void);
 bool vez__holds(void);
 uint32_t vez__hold_count(void);
+
+/* Inside a short lock that what completes needs, too. */
+static inline void vez__lock_holding(uint64_t *lock)
+{
+	vez__hold();
+	vez__lock_enter(lock);
+}
+
+static inline void vez__unlock_holding(uint64_t *lock)
+{
+	vez__lock_exit(lock);
+	vez__let_go();
+}
 
 /* In the child of a fork, before which this thread began to hold: what was left belongs to the parent; lets go. */
 void vez__hold_forget(void);

@@ -93,18 +93,6 @@ static __thread struct {
 
 /* ---- lists ---- */
 
-static void lock(struct vez__list *l)
-{
-	vez__hold();
-	vez__lock_enter(&l->lock);
-}
-
-static void unlock(struct vez__list *l)
-{
-	vez__lock_exit(&l->lock);
-	vez__let_go();
-}
-
 static void push(struct vez__list *l, struct vez__record *r)
 {
 	struct vez__record *first = vez__load(&l->first, relaxed);
@@ -130,23 +118,23 @@ static void take_off(struct vez__list *l, struct vez__record *r)
 
 static void put_in_pool(struct vez__record *first)
 {
-	lock(&pool);
+	vez__lock_holding(&pool.lock);
 	while (first) {
 		struct vez__record *following = first->link;
 		first->link = pool.first;
 		pool.first = first;
 		first = following;
 	}
-	unlock(&pool);
+	vez__unlock_holding(&pool.lock);
 }
 
 static struct vez__record *take_from_pool(void)
 {
-	lock(&pool);
+	vez__lock_holding(&pool.lock);
 	struct vez__record *r = pool.first;
 	if (r)
 		pool.first = r->link;
-	unlock(&pool);
+	vez__unlock_holding(&pool.lock);
 	return r;
 }
 
@@ -229,9 +217,9 @@ static void at_exit(void *arg)
 	put_in_pool(spare);
 	if (!r)
 		return;
-	lock(&vez__threads);
+	vez__lock_holding(&vez__threads.lock);
 	take_off(&vez__threads, r);
-	unlock(&vez__threads);
+	vez__unlock_holding(&vez__threads.lock);
 	while (r) {
 		struct vez__record *more = vez__record_more(r);
 		retire(r);
@@ -409,13 +397,13 @@ void vez__inspect_decided(const vez_request_t *r)
 	struct vez__list *shard = vez__shard_of(r);
 	if (!vez__watches(VEZ__RECORDED) || !vez__record_first(shard))
 		return;
-	lock(shard);
+	vez__lock_holding(&shard->lock);
 	struct vez__record *record = vez__record_find(shard, VEZ__OF_REQUEST, r);
 	if (record) {
 		hide(record);
 		take_off(shard, record);
 	}
-	unlock(shard);
+	vez__unlock_holding(&shard->lock);
 	if (record)
 		retire(record);
 }
@@ -489,13 +477,13 @@ int vez_inspect_name(const void *object, const char *name)
 		clear(r, VEZ__OF_NAME, object);
 		vez__words_write(r->words, text);
 	}
-	lock(shard);
+	vez__lock_holding(&shard->lock);
 	struct vez__record *before = vez__record_find(shard, VEZ__OF_NAME, object);
 	if (r)
 		push(shard, r);
 	if (before)
 		take_off(shard, before);
-	unlock(shard);
+	vez__unlock_holding(&shard->lock);
 	if (before)
 		retire(before);
 	return 0;

@@ -68,8 +68,7 @@ int vez_request_wait(vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *ca
 	int rc = vez__completion_status(&in, r, &on);
 	if (rc == EINPROGRESS)
 		return vez__wait_holding(&in, &vez__completion_rules, on, r, deadline, cancel);
-	vez__leave_threads(&in);
-	vez__let_go();
+	vez__leave_holding(&in);
 	return rc;
 }
 
@@ -95,31 +94,19 @@ void vez_completions_init(vez_completions_t *l, int efd)
 	l->efd_ = efd;
 }
 
-static void enter(vez_completions_t *l, struct vez__stay *in)
-{
-	vez__hold();
-	vez__enter(in, &l->core_);
-}
-
-static void leave(struct vez__stay *in)
-{
-	vez__leave_threads(in);
-	vez__let_go();
-}
-
 vez_request_t *vez_completions_next(vez_completions_t *l)
 {
 	struct vez__stay in;
 	if (!vez__load(&l->first_, acquire))
 		return NULL;
-	enter(l, &in);
+	vez__enter_holding(&in, &l->core_);
 	while (VEZ__UNLIKELY(l->ticking_)) {
 		vez__wait_holding(&in, &list_rules, NULL, l, VEZ_FOREVER, NULL);
-		enter(l, &in);
+		vez__enter_holding(&in, &l->core_);
 	}
 	vez_request_t *r = l->first_;
 	vez__store(&l->first_, r->next_, relaxed);
-	leave(&in);
+	vez__leave_holding(&in);
 	return r;
 }
 
@@ -130,9 +117,9 @@ int vez_completions_wait(vez_completions_t *l, vez_deadline_t deadline, vez_canc
 	if (vez__is_fired(cancel))
 		return ECANCELED;
 	while (rc == 0 && !vez__load(&l->first_, acquire)) {
-		enter(l, &in);
+		vez__enter_holding(&in, &l->core_);
 		if (l->first_)
-			leave(&in);
+			vez__leave_holding(&in);
 		else
 			rc = vez__wait_holding(&in, &list_rules, NULL, l, deadline, cancel);
 	}

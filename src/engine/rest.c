@@ -55,18 +55,6 @@ static __thread struct {
 	bool helps;
 } mine __attribute__((tls_model("initial-exec")));
 
-static void enter_guard(void)
-{
-	vez__hold();
-	vez__lock_enter(&guard);
-}
-
-static void leave_guard(void)
-{
-	vez__lock_exit(&guard);
-	vez__let_go();
-}
-
 /* ---- functions ---- */
 
 uint64_t vez__rest_hand(struct vez__pending *more, uint32_t count)
@@ -92,9 +80,9 @@ uint64_t vez__rest_returned(void)
 /* Takes over all that has been left. */
 static void take_functions(void)
 {
-	enter_guard();
+	vez__lock_holding(&guard);
 	taken = vez__pending_take(&functions);
-	leave_guard();
+	vez__unlock_holding(&guard);
 }
 
 vez_request_t *vez__rest_next(void)
@@ -169,14 +157,14 @@ bool vez__rest_withdraw(uint32_t ticket, const void *object)
 static void *take_next(void (**enter)(void *object))
 {
 	void *object = NULL;
-	enter_guard();
+	vez__lock_holding(&guard);
 	for (uint32_t looked = 0; looked < most && !object; looked++) {
 		turn = (turn + 1) % most;
 		object = places[turn].object;
 		*enter = places[turn].enter;
 		places[turn].object = NULL;
 	}
-	leave_guard();
+	vez__unlock_holding(&guard);
 	return object;
 }
 

@@ -50,14 +50,12 @@ static int wait_until(vez_select_t *s, bool won, vez_deadline_t deadline, vez_ca
 	struct vez__stay in;
 	int rc = 0;
 	for (;;) {
-		vez__hold();
-		vez__enter(&in, &s->core_);
+		vez__enter_holding(&in, &s->core_);
 		if (rc != 0 || vez__load(&s->pending_, relaxed) == 0 || (!won && vez__winner_of(s)))
 			break;
 		rc = vez__wait_holding(&in, &select_rules, NULL, s, deadline, cancel);
 	}
-	vez__leave_threads(&in);
-	vez__let_go();
+	vez__leave_holding(&in);
 	return rc;
 }
 

@@ -39,14 +39,6 @@
 #include "../futex/probe.h"
 #include "ring.h"
 
-void vez__enter_for(struct vez__stay *in, const vez_request_t *r)
-{
-	size_t pending = vez__rules_of(r)->pending;
-	vez__enter(in, vez__core_of(r));
-	if (pending)
-		in->pending = (struct vez__pending *)((char *)in->core + pending);
-}
-
 /* ---- queues ---- */
 
 /* The count of this queue alone, or NULL. */

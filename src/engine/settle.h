@@ -35,9 +35,6 @@ static inline struct vez__core *vez__core_of(const vez_request_t *r)
 	return (struct vez__core *)((char *)r->queue_ - queue);
 }
 
-/* Enters the core in which r waits. */
-void vez__enter_for(struct vez__stay *in, const vez_request_t *r);
-
 /* Whether no thread waits for r: nobody could retry. */
 static inline bool vez__is_async(const vez_request_t *r)
 {

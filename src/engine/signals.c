@@ -49,18 +49,6 @@ static struct {
 static uint32_t came[WORDS];
 static uint64_t turn;
 
-static void take_turn(void)
-{
-	vez__hold();
-	vez__lock_enter(&turn);
-}
-
-static void leave_turn(void)
-{
-	vez__lock_exit(&turn);
-	vez__let_go();
-}
-
 static void note(int signo)
 {
 	vez__fetch_or(&came[signo / 32], UINT32_C(1) << signo % 32, release);
@@ -119,9 +107,9 @@ static void give_back(int signo)
 		return;
 	vez__sys_unhandle(signo, note, &bound[signo].before);
 	while (bound[signo].token && has_come(signo)) {
-		leave_turn();
+		vez__unlock_holding(&turn);
 		fire_if_it_came(signo);
-		take_turn();
+		vez__lock_holding(&turn);
 		vez__sys_unhandle(signo, note, &bound[signo].before);
 	}
 	if (bound[signo].token)
@@ -147,18 +135,18 @@ int vez_cancel_on_signal(vez_cancel_t *c, int signo)
 		return rc;
 	if (c)
 		fire_if_it_came(signo);
-	take_turn();
+	vez__lock_holding(&turn);
 	if (c)
 		rc = take_over(signo, c);
 	else
 		give_back(signo);
-	leave_turn();
+	vez__unlock_holding(&turn);
 	return rc;
 }
 
 void vez__signals_unbind(vez_cancel_t *c, bool gives_back)
 {
-	take_turn();
+	vez__lock_holding(&turn);
 	for (int signo = 1; signo < SIGNALS; signo++) {
 		if (bound[signo].token != c)
 			continue;
@@ -166,7 +154,7 @@ void vez__signals_unbind(vez_cancel_t *c, bool gives_back)
 			vez__sys_unhandle(signo, note, &bound[signo].before);
 		vez__cancel_bind(&bound[signo].token, NULL);
 	}
-	leave_turn();
+	vez__unlock_holding(&turn);
 }
 
 /* All signals do what they did before. */

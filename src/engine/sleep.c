@@ -44,8 +44,7 @@ static int wait_alone(const struct vez__rules *rules, const void *object, vez_de
 {
 	struct core_and_queue alone = { VEZ_CORE_INITIALIZER_(0), NULL };
 	struct vez__stay in;
-	vez__hold();
-	vez__enter(&in, &alone.core);
+	vez__enter_holding(&in, &alone.core);
 	return vez__wait_holding(&in, rules, NULL, object ? object : &alone, deadline, cancel);
 }
 

@@ -25,12 +25,10 @@
  *  All through the core: what a party did before it came is released by its leaving, and acquired by the last one's
  *  entering; what the actor did is released by its leaving when it has settled the round, and published (word.c).
  *  BROKEN: the exchanges in break_round and reset (release) pair with vez_barrier_broken (acquire).
- *  actor_ needs no order: a thread finds its own number there only if it wrote it itself.
  * Progress and fairness
  *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver. They sleep on
  *  a shared word, woken by one system call; those of the next round sleep on another one.
- * Lifetime: the leaving exchange of the thread that ends the round is its last touch; vez_barrier_destroy enters, so
- *  that one has left.
+ * Lifetime: core.c C5. The last touch of the thread that ends a round is its leaving exchange.
  * Sources: Jordan (1978); the broken barrier, the index and the action: D. Lea, java.util.concurrent (2004).
  */
 #include "vez/barrier.h"

@@ -58,13 +58,16 @@ static bool has_guards(const vez_cond_t *c)
 	return vez__load(&c->core_.word_, relaxed) & PLACES;
 }
 
-/* Inside: w has a place in the queue, or none. */
-static void take_place(struct vez__stay *in, vez_cond_t *c, struct vez__when *w)
+/* Inside: w waits in the mutex, asleep, and has a place in the queue. EINPROGRESS, or ECANCELED. */
+static int take_place(struct vez__stay *in, vez_cond_t *c, vez_mutex_t *m, struct vez__when *w)
 {
+	if (!vez__mutex_doze(m, w, c))
+		return ECANCELED;
 	w->place.queue_ = &c->queue_;
 	w->place.rules_ = &cond_rules;
 	vez__insert(in->core, &w->place);
 	vez__fetch_add(&c->core_.word_, PLACE, relaxed);
+	return EINPROGRESS;
 }
 
 static void leave_place(vez_cond_t *c, struct vez__when *w)
@@ -76,19 +79,18 @@ static void leave_place(vez_cond_t *c, struct vez__when *w)
 	vez__leave_threads(&in);
 }
 
-/* Inside: w waits. EINPROGRESS, or why it may not. */
-static int join_when(struct vez__stay *in, vez_cond_t *c, vez_mutex_t *m, struct vez__when *w, vez_deadline_t deadline)
+/* Queues r; or, if it is that of a wait with a place (when, else NULL), that place. EINPROGRESS, or why it may not. */
+static int join(vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, struct vez__when *when, vez_deadline_t deadline)
 {
-	if (c->queue_ && c->mutex_ != m)
-		return EINVAL;
-	int rc = vez__limits_refuse(deadline, w->r.cancel_);
-	if (rc != 0)
-		return rc;
-	if (!vez__mutex_doze(m, w, c))
-		return ECANCELED;
-	c->mutex_ = m;
-	take_place(in, c, w);
-	return EINPROGRESS;
+	struct vez__stay in;
+	vez__enter(&in, &c->core_);
+	int rc = c->queue_ && c->mutex_ != m ? EINVAL : vez__limits_refuse(deadline, r->cancel_);
+	if (rc == 0)
+		rc = when ? take_place(&in, c, m, when) : vez__queue_inside(&in, &cond_rules, r);
+	if (rc == EINPROGRESS)
+		c->mutex_ = m;
+	vez__leave_threads(&in);
+	return rc;
 }
 
 /* Without a guard: one that came while others wait with theirs. */
@@ -96,7 +98,6 @@ static VEZ__COLD int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard 
 			       vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	struct vez__when w;
-	struct vez__stay in;
 	guard.tickets = &c->core_.word_;
 	w.guard = guard;
 	vez__request_init_local(&w.place, key, NULL);
@@ -105,20 +106,14 @@ static VEZ__COLD int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard 
 	w.r.with_.ptr_ = &w.guard;
 	w.r.value_ = vez__self();
 	w.r.arg_ = (void *)(intptr_t)key; /* for inspection */
-	vez__enter(&in, &c->core_);
-	int rc = join_when(&in, c, m, &w, deadline);
-	vez__leave_threads(&in);
+	int rc = join(c, m, &w.r, &w, deadline);
 	if (rc != EINPROGRESS)
 		return rc;
 	uint32_t holds = vez__mutex_release_all(m);
 	rc = vez__await(&w.r, deadline);
 	leave_place(c, &w);
-	if (rc == 0) {
-		vez__mutex_restore(m, holds);
-		return 0;
-	}
-	vez__mutex_retake(m, holds);
-	return guard.fn && vez__guard_ask(&guard) ? 0 : rc;
+	vez__mutex_take_back(m, holds, rc == 0);
+	return rc != 0 && guard.fn && vez__guard_ask(&guard) ? 0 : rc;
 }
 
 int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,
@@ -134,23 +129,9 @@ int vez_cond_wait_when(vez_cond_t *c, vez_mutex_t *m, bool (*guard)(void *arg), 
 
 /* ---- without ---- */
 
-/* Inside: queues r. EINPROGRESS, or why it may not wait. */
-static int join(struct vez__stay *in, vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, vez_deadline_t deadline)
-{
-	if (c->queue_ && c->mutex_ != m)
-		return EINVAL;
-	int rc = vez__limits_refuse(deadline, r->cancel_);
-	if (rc == 0)
-		rc = vez__queue_inside(in, &cond_rules, r);
-	if (rc == EINPROGRESS)
-		c->mutex_ = m;
-	return rc;
-}
-
 int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	vez_request_t r;
-	struct vez__stay in;
 	if (!vez__mutex_is_mine(m))
 		return EPERM;
 	if (VEZ__UNLIKELY(has_guards(c)))
@@ -159,18 +140,13 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 	r.with_.ptr_ = NULL;
 	r.value_ = vez__self();
 	vez__inspect_follow(&r);
-	vez__enter(&in, &c->core_);
-	int rc = join(&in, c, m, &r, deadline);
-	vez__leave_threads(&in);
+	int rc = join(c, m, &r, NULL, deadline);
 	if (rc != EINPROGRESS)
 		return rc;
 	uint32_t holds = vez__mutex_release_all(m);
 	rc = vez__await(&r, deadline);
 	vez__inspect_followed(&r);
-	if (vez__mutex_was_queued(&r))
-		vez__mutex_restore(m, holds);
-	else
-		vez__mutex_retake(m, holds);
+	vez__mutex_take_back(m, holds, vez__mutex_was_queued(&r));
 	return rc;
 }
 

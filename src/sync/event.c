@@ -20,22 +20,18 @@
  *  V2 let through are always the oldest: the queue is FIFO, and only a request that is not among those let through
  *     gives up. But what was let through may have lost (engine/winner.c): then the set is carried out for the next,
  *     or kept, by the thread inside; so where that can be (CHOSEN), a reset comes after that thread.
- *  V3 while nobody is inside: as many are queued as are undecided, and SET implies that there are none. The leaver
- *     made it so, by the word that its leaving exchange expects; a set that finds undecided requests enters or finds
- *     somebody inside.
+ *  V3 while nobody is inside: as many are queued as are undecided, and SET implies that there are none. A set that
+ *     finds undecided requests enters or finds somebody inside.
  *  V4 only the one inside adds to the count, so nobody can put the word back to what the leaver expects.
- *  V5 a wait that is let through at once waits until nobody is inside, so that a set which lets others go has left. One
- *     whose deadline has passed does not; vez_event_destroy waits for that set.
  * Ordering
  *  set (acq_rel, also where the word stays as it is) pairs with take (acquire), vez_event_is_set and vez_event_reset
- *  (acquire). All changes are read-modify-write, so they form one release sequence, and a wait sees what came before
- *  every set that fed it.
+ *  (acquire); a wait sees what came before every set that fed it (core.c).
  *  set (busy) -> the leaving exchange of the one inside (acq_rel) -> publication (word.c).
  *  set (not busy) enters by its own exchange, which acquires what the last leaver left.
  * Progress and fairness
  *  Set is lock-free and waits for nobody. AUTO: first come, first served. Manual: all are released by one leaver, and
  *  sleep on a shared word, woken by one system call.
- * Lifetime: see V5 and engine/core.c. A set's last touch is its exchange, or the leaving one.
+ * Lifetime: core.c C5. A set's last touch is its exchange, or the leaving one.
  * Sources: Dijkstra (1968); Reed and Kanodia, "Synchronization with Eventcounts and Sequencers" (1979); the count of
  *  those who are owed a turn, kept in the word: execution delegation applied to the lock itself (sem.c).
  */

@@ -6,29 +6,24 @@
  *  core_.word_
  *	bits 0-1    the lock             futex/lock.h
  *	bit 2       WAITING              somebody is queued. Inside; the exchange that lets the last one in clears it
- *	bits 3-34   group                the running group, if count > 0; else what it was last. Anybody that
- *	                                 enters first
+ *	bits 3-34   group                the running group; with count 0, the last one. Set by the first to enter
  *	bits 35-63  count                how many members have entered, or were let in. Anybody
  *  queue_         FIFO; a request's value is its group
  * Invariants
  *  G1 all members that have entered are of the running group. The group changes only in an exchange that finds count =
  *     0.
- *  G2 whenever nobody is inside: WAITING exactly if somebody is queued; and then count > 0, and the
- *     first in the queue is of another group than the running one (or count is at its most). The leaver
- *     made it so, by the word that its leaving exchange expects; and the last member to leave, where somebody waits,
- *     enters in the same exchange or finds somebody inside.
+ *  G2 whenever nobody is inside: WAITING exactly if somebody is queued; and then count > 0, and the first in the queue
+ *     is of another group than the running one (or count is at its most). The last member to leave, where somebody
+ *     waits, enters in the same exchange or finds somebody inside.
  *  G3 while WAITING, a newcomer enters only from inside, after all have been let in who can be. So when count falls to
  *     0 it is decided who comes next: the members of the longest waiter's group that are queued, before anyone can
  *     join them.
- *  G4 calls wait until nobody is inside, so that whoever lets them in has left. try_enter does not:
- *     vez_group_destroy waits for that one.
  * Ordering
- *  every exchange that lowers count releases, every one that raises it acquires; all are read-modify-write and so one
- *  release sequence: one that enters sees what came before every leave. Let in by another thread: that one's exchange
- *  (acq_rel), then vez__word_publish and vez__await.
+ *  every exchange that lowers count releases, every one that raises it acquires (core.c): one that enters sees what
+ *  came before every leave. Let in by another thread: that one's exchange (acq_rel), then publication (word.c).
  * Progress and fairness: leave is lock-free; it never waits for the one inside, which serves before it leaves. FIFO by
  * groups: see G3.
- * Lifetime: a leave's last touch is its exchange, or the leaving one.
+ * Lifetime: core.c C5. A leave's last touch is its exchange, or the leaving one.
  * Sources: Y.-J. Joung (2000); G. E. Blelloch, P. Cheng, P. B. Gibbons (2001); execution delegation: C. Martins (2009).
  */
 #include "vez/group.h"
@@ -205,40 +200,33 @@ static uint64_t entering(uint64_t seen)
 	return lets_in && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
 }
 
-/* It is decided who has entered, and another thread is about to count them. */
-static VEZ__COLD uint64_t look_again_inside(vez_group_t *g)
+static VEZ__COLD int leave_slow(vez_group_t *g)
 {
 	struct vez__stay in;
-	vez__enter(&in, &g->core_);
-	vez__leave(&in, &group_rules);
-	return vez__load(&g->core_.word_, relaxed);
-}
-
-static VEZ__INLINE int leave(vez_group_t *g, bool told)
-{
-	uint64_t enters;
-	uint64_t seen = vez__load(&g->core_.word_, relaxed);
+	uint64_t enters, seen = vez__load(&g->core_.word_, relaxed);
 	do {
 		while (count_in(seen) == 0) {
 			if (!(seen & WAITING))
 				return EPERM;
-			seen = look_again_inside(g);
+			/* It is decided who has entered, and another thread is about to count them. */
+			vez__enter(&in, &g->core_);
+			vez__leave(&in, &group_rules);
+			seen = vez__load(&g->core_.word_, relaxed);
 		}
 		enters = entering(seen);
-	} while (!vez__cas_if(told, &g->core_.word_, &seen, (seen | enters) - ONE, acq_rel));
-	if (VEZ__UNLIKELY(enters))
+	} while (!vez__cas(&g->core_.word_, &seen, (seen | enters) - ONE, acq_rel));
+	if (enters)
 		vez__leave_entered(&g->core_, &group_rules);
 	return 0;
 }
 
-static VEZ__COLD int leave_told(vez_group_t *g)
-{
-	return leave(g, true);
-}
-
 int vez_group_leave(vez_group_t *g)
 {
-	return vez__checked() ? leave_told(g) : leave(g, false);
+	uint64_t seen = vez__load(&g->core_.word_, relaxed);
+	if (VEZ__LIKELY(!vez__checked() && !(seen & WAITING) && count_in(seen) > 0) &&
+	    VEZ__LIKELY(vez__cas_fast(&g->core_.word_, &seen, seen - ONE, release)))
+		return 0;
+	return leave_slow(g);
 }
 
 /* ---- the rest ---- */

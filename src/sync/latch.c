@@ -11,17 +11,15 @@
  * Invariants
  *  H1 the exchange that takes the count to 0 opens the latch, for good. If it finds AWAITED and nobody inside it enters
  *     with that same exchange; else the one inside sees the 0 in the word that its leaving exchange expects.
- *  H2 while nobody is inside, an open latch has nobody queued: the leaver made it so.
- *  H3 a wait that finds it open waits until nobody is inside, so that the thread that opened it has left. One whose
- *     deadline has passed does not; vez_latch_destroy waits for that one.
+ *  H2 while nobody is inside, an open latch has nobody queued.
  * Ordering
- *  every exchange that counts down releases, and all changes are read-modify-write, so they form one release sequence.
- *  It pairs with is_open and vez_latch_count (acquire): what came before every count_down. For those who are queued:
+ *  every exchange that counts down releases, and pairs with is_open and vez_latch_count (acquire): what came before
+ *  every count_down (core.c). For those who are queued:
  *  the opening exchange, or the leaving one of the thread inside (acq_rel), then the publication (word.c).
  * Progress and fairness
  *  count_down is lock-free and waits for nobody. All waiters are released by one leaver, and sleep on a shared word,
  *  woken by one system call.
- * Lifetime: see H3 and engine/core.c. The last touch of a count_down is its exchange, or the leaving one.
+ * Lifetime: core.c C5. The last touch of a count_down is its exchange, or the leaving one.
  * Sources: D. Lea, java.util.concurrent (2004).
  */
 #include "vez/latch.h"

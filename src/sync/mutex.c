@@ -612,22 +612,14 @@ uint32_t vez__mutex_release_all(vez_mutex_t *m)
 	return holds;
 }
 
-static void set_holds(vez_mutex_t *m, uint32_t holds)
+void vez__mutex_take_back(vez_mutex_t *m, uint32_t holds, bool granted)
 {
+	if (granted)
+		taken(m, false);
+	else
+		vez_mutex_lock(m);
 	if (vez__load(&m->core_.word_, relaxed) & TRACKED)
 		m->holds_ = holds;
-}
-
-void vez__mutex_restore(vez_mutex_t *m, uint32_t holds)
-{
-	set_holds(m, holds);
-	taken(m, false);
-}
-
-void vez__mutex_retake(vez_mutex_t *m, uint32_t holds)
-{
-	vez_mutex_lock(m);
-	set_holds(m, holds);
 }
 
 void vez__mutex_queue(vez_mutex_t *m, vez_request_t *r)
@@ -704,12 +696,8 @@ static VEZ__COLD int await_slow(vez_mutex_t *m, struct vez__guard guard, vez_dea
 {
 	uint32_t holds = m->holds_;
 	int rc = wait_guarded(m, guard, true, deadline, cancel);
-	if (rc == 0) {
-		vez__mutex_restore(m, holds);
-		return 0;
-	}
-	vez__mutex_retake(m, holds);
-	return vez__guard_ask(&guard) ? 0 : rc;
+	vez__mutex_take_back(m, holds, rc == 0);
+	return rc != 0 && vez__guard_ask(&guard) ? 0 : rc;
 }
 
 int vez_mutex_await(vez_mutex_t *m, bool (*guard)(void *arg), void *arg, vez_deadline_t deadline,

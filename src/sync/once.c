@@ -17,13 +17,12 @@
  *     to nobody.
  *  O3 runner_ reads as the caller's own number exactly while the caller has the turn: it alone, or the thread that
  *     gives it the turn before it knows, writes that number, and it takes it away itself.
- *  O4 a call that returns 0 without having entered has seen DONE with nobody inside: so the thread that set it has
- *     left, and the object may be unmapped.
  * Ordering
  *  leaving in finish (release) pairs with the load in vez_once, with entering in take_turn, and through the request's
  *  word with vez__await there (all acquire).
  * Progress and fairness: FIFO; a failure wakes one thread, the next. (They do not sleep on a shared word: a failure
  *  would wake them all. The wakes of a success come once in the life of an object.)
+ * Lifetime: core.c C5.
  * Sources: pthread_once; specific notification: C. Martins (2009).
  */
 #include "vez/once.h"

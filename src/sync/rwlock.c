@@ -25,21 +25,18 @@
  *  W1 WRITING excludes holds and UPGRADED. While UPGRADED, every other hold belongs to a thread that waits, in
  *     upgraders_ or to return: one becomes upgraded only while holds = upgraders, or as the only hold.
  *  W2 while nobody is inside nothing is due: no PASS; unless WRITING or UPGRADED, no RETURNING, not holds = upgraders >
- *     0, no WRITERS where holds = 0, and no reader that may enter by policy and for whom there is room. The leaver made
- *     it so, by the word that its leaving exchange expects; whoever makes something due enters by the same exchange, or
- *     finds somebody inside.
+ *     0, no WRITERS where holds = 0, and no reader that may enter by policy and for whom there is room. Whoever makes
+ *     something due enters by the same exchange, or finds somebody inside.
  *  W3 a request is queued by the exchange that marks it in the word, and that exchange expects a word in which nothing
  *     was due. So PASS is for those who were queued when the writer left, and for no one who came later.
  *  W4 what is due and not yet carried out belongs to whom it is due: no verdict lets a newcomer take it. Free with
  *     WRITERS waits for PASS or for the writer; holds = upgraders > 0 keeps everybody out; PASS keeps upgraders out.
  *  W5 an upgrader that gave up is counted in holds and no more in upgraders: once nobody is upgraded, nobody will be
  *     before its call has returned.
- *  W6 blocking calls take a hold only when nobody is inside, or inside: whoever lets them go has left. try_ calls need
- *     not wait for that; vez_rwlock_destroy does.
  * Ordering
  *  Every exchange that gives up a hold releases (vez_rwlock_rdunlock, vez_rwlock_wrunlock, give_back), every one that
- *  takes one acquires (the fast paths, attempt, take), and all changes are read-modify-write, so they form
- *  one release sequence: one that enters sees what came before every hold that was given up before.
+ *  takes one acquires (the fast paths, attempt, take): one that enters sees what came before every hold that was given
+ *  up before (core.c).
  *  give_back (busy) -> serve: the one inside grants by acq_rel, and publishes to the waiter (word.c).
  *  give_back (undo) pairs with the acquiring load in read_on.
  * Progress and fairness
@@ -58,7 +55,7 @@
  *  undo x upgrader that gives up: it sees UPGRADED gone, or its RETURNING is seen by the undo.
  *  undo x upgrading again at once: PASS goes first, so the readers that the undo admitted are inside before.
  *  unlock x destroy: the unlocking exchange is the last touch, or the leaving one, for which destroy waits.
- * Lifetime: see W6 and engine/core.c.
+ * Lifetime: core.c C5.
  * Sources: Courtois, Heymans, Parnas (1971); Hoare, "Monitors" (1974); the phase as a bit beside the counts: ticket and
  *  phase-fair locks (Brandenburg, Anderson 2010); delegation: C. Martins (2009).
  */

@@ -21,23 +21,20 @@
  *  J1 at most one has entered: TAKEN is set by an exchange that finds it clear, and cleared by its owner.
  *  J2 whenever nobody is inside: WAITING exactly if somebody is queued; and then TAKEN, or GAP and the
  *     gap lasts or its end has only just come. In the gap one of those who wait is the keeper, or some thread is
- *     entering because of one, and will appoint one: nobody waits for a time that nobody keeps. The leaver
- *     made it so, by the word that its leaving exchange expects; and a leave that finds WAITING enters in
- *     the same exchange or finds somebody inside.
+ *     entering because of one, and will appoint one: nobody waits for a time that nobody keeps. A leave that finds
+ *     WAITING enters in the same exchange or finds somebody inside.
  *  J3 who can enter is chosen among those who are queued then: a newcomer is considered only after serve found that
  *     nobody who waits can enter.
  *  J4 only its own thread has a request retry at some time: the keeper is appointed by asking it to retry, and sets its
  *     time itself (retry).
- *  J5 calls wait until nobody is inside, so that whoever lets them in has left. try_enter does not:
- *     vez_sched_destroy waits for that one.
  * Ordering
  *  the exchange that clears TAKEN (release) pairs with the one that sets it (acquire): what the last one did, left_at_,
- *  and that owner_ is free to be written. Let in by another thread: then also vez__word_publish and vez__await.
+ *  and that owner_ is free to be written. Let in by another thread: then also publication (word.c).
  * Progress and fairness: a leave never waits for the thread inside, which serves before it leaves. Whom the
  *  user's order always puts last may wait for ever; equals are FIFO. At the end of a gap one thread is woken by its
  *  clock; it was woken once more at the beginning, to keep the time: the best one at that moment, so mostly the one
  *  that then enters.
- * Lifetime: a leave's last touch is its exchange, or the leaving one.
+ * Lifetime: core.c C5. A leave's last touch is its exchange, or the leaving one.
  * Sources: M. Grand, "Patterns in Java" (1998); Hoare (1974); execution delegation: C. Martins (2009).
  */
 #include "vez/sched.h"

@@ -22,22 +22,19 @@
  *  S1 permits <= max + demand. A release decides by this alone, in the exchange that adds its permits. It is exact: if
  *     all who wait can be served, what is left is permits - demand; if not, what is left is less than some request
  *     wants, so at most max. (Above DEMAND_MOST it needs the sum itself, and so the lock.)
- *  S2 while nobody is inside: FIFO: the first in the queue wants more than there is. BARGING: so, or ASKED. The
- *     leaver made it so, by the word that its leaving exchange expects; and a release that finds queued requests enters
- *     or finds somebody inside.
+ *  S2 while nobody is inside: FIFO: the first in the queue wants more than there is. BARGING: so, or ASKED. A release
+ *     that finds queued requests enters or finds somebody inside.
  *  S3 permits that were decided to go to queued requests go there: without BARGING others take only what is left when
  *     all who wait are served, or what is not enough for the first, if they come before it by key.
- *  S4 acquires wait until nobody is inside, so that whoever lets them go has left. try_acquire does not: it may
- *     hold permits while the thread that released them is still inside; vez_sem_destroy waits for that one.
  * Ordering
- *  Permits: every exchange on the word that adds permits releases, every one that takes them acquires, and all are
- *  read-modify-write, so they form one release sequence: an acquire sees what came before every release that fed the
- *  permits. release (busy) -> serve: the one inside grants by acq_rel, and publishes to the waiter (word.c).
+ *  Permits: every exchange on the word that adds permits releases, every one that takes them acquires (core.c): an
+ *  acquire sees what came before every release that fed the permits. release (busy) -> serve: the one inside grants by
+ *  acq_rel, and publishes to the waiter (word.c).
  * Progress and fairness
  *  Release is lock-free. It never waits for the one inside: where somebody is inside its permits lie in the word,
  *  the leaver's exchange fails, and the leaver serves. Nobody is passed over, but by key; with BARGING for about 1 ms:
  *  see barging.c.
- * Lifetime: see S4 and engine/core.c. A release's last touch is its exchange, or the leaving one.
+ * Lifetime: core.c C5. A release's last touch is its exchange, or the leaving one.
  * Sources: Dijkstra (1965); n permits, FIFO, by execution delegation: C. Martins (2009); barging.c.
  */
 #include "vez/sem.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "futex/sys.h"
-#include "thread.h"
 
 #define LOG_LENGTH 256
 
@@ -85,6 +84,18 @@ void inject_before_wait(void (*hook)(uint32_t *word))
 void inject_before_wake(void (*hook)(uint32_t *word))
 {
 	STORE(&now.before_wake, hook);
+}
+
+struct gate before_wake;
+__thread bool stops_before_wake;
+
+void stop_before_wake(uint32_t *word)
+{
+	(void)word;
+	if (stops_before_wake) {
+		stops_before_wake = false;
+		gate_pass(&before_wake);
+	}
 }
 
 void inject_before_now(void (*hook)(void))

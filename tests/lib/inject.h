@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "thread.h"
+
 /* What every second futex wait of each thread does, the first one included; LATE: every wait and wake. */
 enum fault {
 	FAULT_NONE,
@@ -36,6 +38,11 @@ uintptr_t inject_woken(unsigned i);
 /* Called before the library makes the call; NULL: nothing. The word may be gone when a wake is asked. */
 void inject_before_wait(void (*hook)(uint32_t *word));
 void inject_before_wake(void (*hook)(uint32_t *word));
+
+/* Such a hook: a thread of which stops_before_wake is true stops at this gate before its next wake, once. */
+extern struct gate before_wake;
+extern __thread bool stops_before_wake;
+void stop_before_wake(uint32_t *word);
 /* Called once, when the library next asks for the time. */
 void inject_before_now(void (*hook)(void));
 

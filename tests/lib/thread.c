@@ -36,6 +36,19 @@ int64_t real_now(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+void pester(struct thread *t, int64_t until)
+{
+	while (!thread_done(t) && real_now() < until) {
+		pthread_kill(t->id, SIGUSR1);
+		sched_yield();
+	}
+}
+
+void handle_nothing(int signo)
+{
+	(void)signo;
+}
+
 int64_t own_cpu_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);

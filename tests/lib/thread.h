@@ -65,6 +65,10 @@ void thread_thaw(struct thread *t);
 /* Interrupts it: a futex wait returns for nothing. */
 void thread_kick(struct thread *t);
 
+/* Sends it SIGUSR1 until it is done or the time has come; a handler for that. */
+void pester(struct thread *t, int64_t until);
+void handle_nothing(int signo);
+
 /* The processor time that the calling thread has used, in nanoseconds. */
 int64_t own_cpu_ns(void);
 /* The processor time it has used since it began to run, in nanoseconds: what making it costs is not counted. */

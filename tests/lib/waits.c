@@ -353,23 +353,10 @@ void check_let_go_after_the_deadline(const struct waitable *on)
 
 /* ---- signals ---- */
 
-static void do_nothing(int signo)
-{
-	(void)signo;
-}
-
-static void pester(struct thread *t, int64_t until)
-{
-	while (!thread_done(t) && real_now() < until) {
-		pthread_kill(t->id, SIGUSR1);
-		sched_yield();
-	}
-}
-
 void check_signals(const struct waitable *on)
 {
 	for (int i = 0; i < 4; i++) {
-		struct sigaction action = { .sa_handler = do_nothing, .sa_flags = i % 2 ? SA_RESTART : 0 };
+		struct sigaction action = { .sa_handler = handle_nothing, .sa_flags = i % 2 ? SA_RESTART : 0 };
 		sigaction(SIGUSR1, &action, NULL);
 		union object o;
 		made(&o, on);
@@ -435,16 +422,6 @@ struct opener {
 	bool stop;
 	int rc;
 };
-
-static struct gate before_wake;
-static __thread bool stops_before_wake;
-
-static void stop_before_wake(uint32_t *word)
-{
-	(void)word;
-	if (stops_before_wake)
-		gate_pass(&before_wake);
-}
 
 static void let_go_and_stop(void *arg)
 {
