@@ -75,6 +75,13 @@ struct vez__desk {
 	bool more;
 	bool arming;
 	bool watched;
+	bool duty;
+	bool taking;
+	bool leaving;
+	bool duty_seen;
+	bool asking;
+	bool relies;
+	unsigned idle;
 	uint32_t *blocked;
 	size_t blocked_count;
 	struct vez__desk *whole;
