@@ -431,7 +431,7 @@ static int give_much(vez_cluster_step_t *s, void *arg)
 }
 
 /* As many monitors as there can be, all of them full in one step; calls wait at each, and give as much as they can: not
- * all in one transaction. */
+ * all in one transaction. Seen to fail: nobody looks for those that are left for another one. */
 static void largest(void)
 {
 	enum { WAIT = 12 };
