@@ -4,14 +4,15 @@
  *
  * State
  *  object   the node <root>/<kind>-<name>; below it the node "s", the state, and a node for each call (slip.c)
- *  "s"      how far calls have been seen, which of those wait, and the object's bytes; empty: none, and no bytes
+ *  "s"      how far calls have been seen, which of those wait, by whom they were seen last, and the object's bytes;
+ *           empty: none, and no bytes
  *  "duty"   an ephemeral node, of the process that serves while there are many: K8
  *  desk     an object that is open; all inside the session's monitor, but the batch while it is served
  *           wanted    a look is to follow. busy: one is under way: line and state are read; then, if this process is
  *                     the one that serves, the calls; they are served, outside; and committed
  *           on_duty   its last commit was made, and what came meanwhile is to be served, too. summoned: so is what the
- *                     next look finds, whatever comes of the one that is under way
- *           outrun    its last commit was refused; last_seen, had_seen: what "s" had said of calls before
+ *                     next look finds, whatever comes of the one that is under way; called: of that look
+ *           by        whose commit has seen calls last
  *           duty      "duty" is its own, or may be. taking: it is being made; leaving: removed. idle: so often it has
  *                     looked in vain since
  *           duty_seen  its last look found "duty", of another. relies: a watch will tell when that goes; asking: that is
@@ -29,7 +30,9 @@
  *     on an unseen call in front of it, whose session it watches. Who relied on that is freed by its owner: it is
  *     served, and the owner, after its commit, reads the line again and serves what is there (a list from before the
  *     commit would not have those who came meanwhile); or it is removed, and the owner looks after the removal; or its
- *     session ends, and who relied on it looks. Or it relies on "duty" (K8).
+ *     session ends, and who relied on it looks. It may be served by another than its owner: by who served before, and
+ *     is on duty. That one is named by "s", and its session is watched, too; when somebody else has seen calls since
+ *     its last commit, it is not on duty any more, and the other one is. Or it relies on "duty" (K8).
  *  K4 a call that waits at its guard is asked again in each commit, for only commits change the state. So nobody has to
  *     look for its sake. Each of them is told by a watch on its own node.
  *     Two kinds of calls are not: those of a desk with parts, since others commit to the parts; and calls of no name,
@@ -69,7 +72,7 @@
 #define MOST_BYTES (192 * 1024) /* in a transaction: far below what a server takes */
 #define CROWD 4                 /* calls of others in one commit */
 #define PATIENCE 4              /* looks in vain */
-#define HEAD 10                 /* bytes of "s": a letter, flags, seen, how many wait */
+#define HEAD 18                 /* bytes of "s": a letter, flags, seen, how many wait, by */
 
 static void want_look(struct vez__desk *d)
 {
@@ -199,9 +202,10 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 	d->seen = -1; /* before the first place */
 	d->more = false;
 	d->batch.state_size = 0;
+	d->by = 0;
 	if (length == 0)
 		return true;
-	if (length < HEAD || v[0] != '1')
+	if (length < HEAD || v[0] != '2')
 		return false;
 	size_t waiting = vez__number_at(v + 6);
 	if (waiting > VEZ__MOST_BLOCKED || length < HEAD + 4 * waiting ||
@@ -209,6 +213,7 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 		return false;
 	d->more = v[1] & 1;
 	d->seen = (int32_t)vez__number_at(v + 2);
+	d->by = vez__long_at(v + 10);
 	d->blocked = calloc(waiting + 1, sizeof *d->blocked);
 	if (!d->blocked)
 		abort();
@@ -220,7 +225,7 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 	return true;
 }
 
-static void *new_state(const struct vez__batch *b, int32_t seen, int *length)
+static void *new_state(const struct vez__batch *b, int32_t seen, uint64_t by, int *length)
 {
 	size_t waiting = 0, at = HEAD;
 	for (size_t i = 0; i < b->considered; i++)
@@ -228,10 +233,11 @@ static void *new_state(const struct vez__batch *b, int32_t seen, int *length)
 	unsigned char *v = malloc(HEAD + 4 * waiting + b->state_size);
 	if (!v)
 		abort();
-	v[0] = '1';
+	v[0] = '2';
 	v[1] = b->more;
 	vez__put_number(v + 2, (uint32_t)seen);
 	vez__put_number(v + 6, (uint32_t)waiting);
+	vez__put_long(v + 10, by);
 	for (size_t i = 0; i < b->considered; i++) {
 		if (!b->calls[i].value || b->calls[i].answered)
 			continue;
@@ -284,9 +290,6 @@ static void committed(void *arg, const struct vez__answer *a)
 		d->duty |= d->taking;
 	}
 	d->taking = false;
-	d->outrun = a->rc == ZBADVERSION;
-	d->had_seen = d->any_seen;
-	d->last_seen = d->seen;
 	d->wanted = true;
 	finish(d);
 }
@@ -348,14 +351,17 @@ static void edit_state(const struct vez__desk *d, struct vez__edit *e)
 {
 	const struct vez__batch *b = &d->batch;
 	int32_t seen = d->seen;
-	if (b->considered > 0 && !b->calls[b->considered - 1].blocked)
+	uint64_t by = d->by;
+	if (b->considered > 0 && !b->calls[b->considered - 1].blocked) {
 		seen = b->calls[b->considered - 1].entry.number;
+		by = d->c->id;
+	}
 	strcpy(e->path, d->state_path);
 	e->version = d->version;
 	if (d->whole && !b->changed)
 		e->only_check = true;
 	else
-		e->data = new_state(b, seen, &e->size);
+		e->data = new_state(b, seen, by, &e->size);
 }
 
 /* K8: whether there are so many that it is worth a node. */
@@ -627,6 +633,8 @@ static void rely(struct vez__desk *d)
 	d->on_duty = false;
 	if (d->duty_seen)
 		rely_on_duty(d);
+	if (!cds_list_empty(&d->slips) && d->by != 0)
+		vez__peer_watch(d->c, d->by);
 	for (size_t i = d->batch.count; i-- > 0;) {
 		const struct vez__served *call = &d->batch.calls[i];
 		struct vez__slip *s = own_slip(call);
@@ -639,12 +647,11 @@ static void rely(struct vez__desk *d)
 	finish(d);
 }
 
-/* Who has come first is on duty, unless that was somebody who serves elsewhere (K6). */
-static void note_who_was_first(struct vez__desk *d)
+/* K3. Who has committed and seen no new call, as one that serves elsewhere (K6), is not on duty. */
+static void note_who_was_last(struct vez__desk *d)
 {
-	if (d->outrun && d->any_seen && (!d->had_seen || vez__before(d->last_seen, d->seen)))
+	if (!d->called && d->by != d->c->id)
 		d->on_duty = false;
-	d->outrun = false;
 }
 
 /* K8: nobody has come; it looks again a few times before it has all others look. */
@@ -666,7 +673,7 @@ static void looked(struct vez__desk *part)
 		finish(d);
 		return;
 	}
-	note_who_was_first(d);
+	note_who_was_last(d);
 	hear_own(d);
 	keep_candidates(d);
 	for (size_t i = 0; i < d->part_count; i++)
@@ -781,10 +788,8 @@ static void look(struct vez__job *job)
 	if (d->busy || !d->wanted)
 		return;
 	d->wanted = false;
-	if (d->summoned) {
-		d->on_duty = true;
-		d->outrun = false;
-	}
+	d->called = d->summoned;
+	d->on_duty |= d->summoned;
 	d->summoned = false;
 	d->busy = true;
 	d->failed = false;

@@ -61,7 +61,7 @@ struct vez__desk {
 	struct cds_list_head slips;
 	struct vez__batch batch;
 	int32_t seen;
-	int32_t last_seen;
+	uint64_t by;
 	int version;
 	unsigned flying;
 	bool any_seen;
@@ -69,8 +69,7 @@ struct vez__desk {
 	bool busy;
 	bool on_duty;
 	bool summoned;
-	bool outrun;
-	bool had_seen;
+	bool called;
 	bool failed;
 	bool more;
 	bool arming;

@@ -366,11 +366,27 @@ struct caller {
 	bool hurries;
 };
 
+/* On a busy machine a short session may be over at any moment. */
+static vez_cluster_monitor_t *open_for(const struct caller *k, vez_cluster_t **c)
+{
+	for (;;) {
+		vez_cluster_monitor_t *m;
+		int rc = try_open(c, k->port, NULL, NULL, k->session_ms, SOON, NULL);
+		if (rc == 0) {
+			rc = vez_cluster_monitor_open(&m, *c, k->name, operations, 6, NULL, SOON, NULL);
+			if (rc == 0)
+				return m;
+			vez_cluster_close(*c);
+		}
+		CHECK_EQ(rc, VEZ_ELOST);
+	}
+}
+
 static int caller(void *arg)
 {
 	const struct caller *k = arg;
-	vez_cluster_t *c = open_session_at(k->port, k->session_ms);
-	vez_cluster_monitor_t *m = open_counter(c, k->name);
+	vez_cluster_t *c;
+	vez_cluster_monitor_t *m = open_for(k, &c);
 	unsigned random = k->client * 7919u + 1;
 	for (uint32_t round = 1; !__atomic_load_n(&k->calls->stop, __ATOMIC_RELAXED); round++) {
 		uint64_t count = 0;
@@ -383,7 +399,12 @@ static int caller(void *arg)
 		int rc = (random >> 20) % 4 == 0 ?
 				 vez_cluster_guarded_call(own, &turn, sizeof turn, &result, deadline, NULL) :
 				 vez_cluster_monitor_call(m, "add", &turn, sizeof turn, &result, deadline, NULL);
-		CHECK_EQ(rc, hurries && rc == ETIMEDOUT ? ETIMEDOUT : 0);
+		if (rc == VEZ_ELOST) {
+			CHECK_EQ(vez_cluster_monitor_close(m) | vez_cluster_close(c), 0);
+			m = open_for(k, &c);
+		} else {
+			CHECK_EQ(rc, hurries && rc == ETIMEDOUT ? ETIMEDOUT : 0);
+		}
 		if (rc == 0) {
 			CHECK(count < MOST_CALLS);
 			__atomic_fetch_add(&k->calls->got[count], 1, __ATOMIC_RELAXED);
