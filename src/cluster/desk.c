@@ -70,7 +70,7 @@
 
 #define MOST_AT_ONCE 256
 #define MOST_BYTES (192 * 1024) /* in a transaction: far below what a server takes */
-#define CROWD 4                 /* calls of others in one commit */
+#define CROWD 2                 /* calls of others in one commit */
 #define PATIENCE 4              /* looks in vain */
 #define HEAD 18                 /* bytes of "s": a letter, flags, seen, how many wait, by */
 
