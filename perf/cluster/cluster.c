@@ -7,7 +7,7 @@
  *	pending    --waiters requests of one session wait: the memory and the threads that they take
  *	calls, table, pair: calls.c
  *
- * Implementations of handover: vez; parent, in which everybody watches the node below which the requests are, lists
+ * Implementations of handover: vez; sem, a semaphore of one permit; parent, in which everybody watches the node below which the requests are, lists
  * them at each event, and looks who is first; floor, the least that any can be: the one before writes to a node that
  * the next one watches.
  *
@@ -29,7 +29,7 @@
 #include "perf.h"
 
 static struct perf_option options[] = {
-	{ "impl", "vez", "vez, parent, floor; of calls, table, pair: calls.c" },
+	{ "impl", "vez", "vez, sem, parent, floor; of calls, table, pair: calls.c" },
 	{ "mode", "handover", "handover, pending; calls, table, pair" },
 	{ "waiters", "8", "how many wait, or call" },
 	{ "ops", "200", "hand-overs in all, at least, or calls" },
@@ -253,6 +253,7 @@ static void raw_close(unsigned i)
 static struct own {
 	vez_cluster_t *c;
 	vez_cluster_mutex_t *m;
+	vez_cluster_sem_t *s; /* that, or this */
 	vez_cluster_hold_t hold;
 	vez_request_t request;
 } own[MOST];
@@ -263,7 +264,7 @@ static int in_line(const char *name)
 {
 	struct String_vector names = { 0, NULL };
 	char path[128];
-	snprintf(path, sizeof path, "/vez/mutex-%s", name);
+	snprintf(path, sizeof path, "/vez/%s-%s", own[0].s ? "sem" : "mutex", name);
 	must(zoo_get_children(looks, path, 0, &names), "list");
 	int count = names.count;
 	deallocate_String_vector(&names);
@@ -277,10 +278,23 @@ static void vez_prepare(unsigned i)
 	must(vez_cluster_mutex_open(&own[i].m, own[i].c, base + 1, SOON, NULL), "open");
 }
 
+static void sem_prepare(unsigned i)
+{
+	vez_cluster_options_t o = { servers, NULL, NULL, SESSION_MS };
+	must(vez_cluster_open(&own[i].c, &o, SOON, NULL), "open");
+	must(vez_cluster_sem_open(&own[i].s, own[i].c, base + 1, 1, SOON, NULL), "open");
+}
+
+static int ask(struct own *o)
+{
+	vez_request_init(&o->request, NULL, NULL);
+	return o->s ? vez_cluster_sem_acquire_async(o->s, 1, &o->hold, &o->request) :
+		      vez_cluster_mutex_lock_async(o->m, &o->hold, &o->request);
+}
+
 static void vez_queue(unsigned i)
 {
-	vez_request_init(&own[i].request, NULL, NULL);
-	if (vez_cluster_mutex_lock_async(own[i].m, &own[i].hold, &own[i].request) != EINPROGRESS)
+	if (ask(&own[i]) != EINPROGRESS)
 		perf_fail("a request is not in progress");
 	while (in_line(base + 1) != (int)i + 1)
 		a_moment();
@@ -307,7 +321,8 @@ static void vez_again(unsigned i)
 
 static void vez_close(unsigned i)
 {
-	must(vez_cluster_mutex_close(own[i].m) | vez_cluster_close(own[i].c), "close");
+	must(own[i].s ? vez_cluster_sem_close(own[i].s) : vez_cluster_mutex_close(own[i].m), "close");
+	must(vez_cluster_close(own[i].c), "close");
 }
 
 /* ---- handover ---- */
@@ -323,6 +338,7 @@ static const struct way {
 	void (*again)(unsigned), (*close)(unsigned);
 } ways[] = {
 	{ "vez", vez_prepare, vez_queue, no_watch, vez_wait, vez_pass, vez_again, vez_close },
+	{ "sem", sem_prepare, vez_queue, no_watch, vez_wait, vez_pass, vez_again, vez_close },
 	{ "parent", raw_prepare, parent_queue, parent_watch, raw_wait, parent_pass, raw_again, raw_close },
 	{ "floor", raw_prepare, floor_queue, no_watch, raw_wait, floor_pass, raw_again, raw_close },
 };

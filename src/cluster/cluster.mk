@@ -11,6 +11,7 @@ CLUSTER_EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/cluster/*.c))
 CLUSTER_PERF_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard perf/cluster/*.c))
 CLUSTER_LIB := $(B)/lib/libvez-cluster.so $(B)/vez-cluster.pc $(B)/bin/vez-cluster
 CLUSTER_LACKS = $(shell CC='$(CC)' scripts/needs --lacks cluster)
+CURATOR_LACKS = $(shell scripts/needs --lacks curator)
 cluster_skip = @echo "skip  $@: $(CLUSTER_LACKS) cannot be installed here"
 # For programs of this folder's tests and examples.
 WITH_CLUSTER = -L$(B)/lib -lvez-cluster -lvez -Wl,-rpath-link,$(B)/lib
@@ -25,7 +26,7 @@ CLUSTER_INSTALLED_LINKS := libvez-cluster.so.$(SOVERSION):libvez-cluster.so.$(VE
 	libvez-cluster.so:libvez-cluster.so.$(SOVERSION)
 
 .PHONY: cluster perf-cluster cluster-man cluster-demo cluster-programs check-cluster check-cluster-here needs-cluster \
-	install-cluster uninstall-cluster
+	needs-curator install-cluster uninstall-cluster
 
 $(CLUSTER_OBJ) $(CLUSTER_TEST_OBJ) $(CLUSTER_SERVE_OBJ) $(B)/obj/src/cluster/tool.o \
 	$(CLUSTER_EXAMPLES:$(B)/%=$(B)/obj/%.o) $(CLUSTER_PERF_OBJ): BASE += -Isrc/cluster/include
@@ -81,6 +82,14 @@ $(B)/perf/cluster: $(CLUSTER_PERF_OBJ) $(B)/obj/perf/lib/perf.o $(B)/lib/libvez-
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $(filter %.o,$^) $(WITH_CLUSTER) -lzookeeper_mt -Wl,-rpath,'$$ORIGIN/../lib'
 
+# Apache Curator beside it, where that is here.
+CURATOR_JARS := /usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:$\
+	/usr/share/java/curator-client.jar:/usr/share/java/zookeeper.jar
+$(B)/perf/curator: perf/cluster/curator.sh perf/cluster/Curator.java
+	@mkdir -p $(@D)/curator-classes
+	$(call say,JAVAC)javac -Xlint:all,-path -d $(@D)/curator-classes -cp $(CURATOR_JARS) perf/cluster/Curator.java
+	$(Q)cp $< $@
+
 cluster-programs: cluster $(B)/tests/cluster $(B)/tests/cluster-serve $(B)/perf/cluster $(CLUSTER_EXAMPLES)
 
 check-cluster: needs-cluster
@@ -97,13 +106,18 @@ cluster-demo: needs-cluster
 	$(if $(CLUSTER_LACKS),,@$(B)/tests/cluster-serve examples/cluster/demo.sh $(B))
 
 # COUNTERS=1: fails if a counter is worse than it must be, and tells of no time.
-perf-cluster: needs-cluster
+perf-cluster: needs-cluster needs-curator
 	$(if $(CLUSTER_LACKS),$(cluster_skip),$(MAKE) cluster-programs)
+	$(if $(CURATOR_LACKS),@echo "skip  Curator: $(CURATOR_LACKS) cannot be installed here",$\
+		$(if $(CLUSTER_LACKS),,$(MAKE) $(B)/perf/curator))
 	$(if $(CLUSTER_LACKS),,BUILD=$(B) $(B)/tests/cluster-serve scripts/perf-cluster \
 		$(if $(COUNTERS),--counters-only))
 
 needs-cluster:
 	@CC='$(CC)' scripts/needs cluster
+
+needs-curator:
+	@scripts/needs curator
 
 # ---- install: besides what install does ----
 

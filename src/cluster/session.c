@@ -344,7 +344,9 @@ static int move_in(vez_cluster_t *c, vez_deadline_t deadline, vez_cancel_t *canc
 	vez__peers_path(c, path);
 	if (rc == 0)
 		rc = make(c, path, 0, deadline, cancel);
+	vez__session_enter(c);
 	vez__peer_path(c, c->id, path);
+	vez__session_leave(c);
 	return rc ? rc : make(c, path, ZOO_EPHEMERAL, deadline, cancel);
 }
 
@@ -435,7 +437,13 @@ int vez_cluster_check(vez_cluster_t *c)
 	return rc;
 }
 
-int64_t vez_cluster_session_ms(const vez_cluster_t *c)
+int64_t vez_cluster_session_ms(const vez_cluster_t *shared)
 {
-	return c->session / MS;
+	vez_cluster_t *c = (vez_cluster_t *)shared;
+	if (c->process != vez__process())
+		return 0;
+	vez__session_enter(c);
+	int64_t ms = c->session / MS;
+	vez__session_leave(c);
+	return ms;
 }

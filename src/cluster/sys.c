@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../fault.h"
+
 #define SECOND INT64_C(1000000000)
 
 int64_t vez__boottime(void)
@@ -41,15 +43,10 @@ void vez__signals_restore(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* All signals are blocked there but those of faults: the program's handler is to see a fault in a function of the
- * program's on this thread, too. */
 int vez__thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 {
-	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 	sigset_t others, before;
-	sigfillset(&others);
-	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-		sigdelset(&others, faults[i]);
+	vez__fill_but_faults(&others);
 	pthread_sigmask(SIG_SETMASK, &others, &before);
 	int rc = pthread_create(thread, NULL, run, arg);
 	vez__signals_restore(&before);

@@ -18,7 +18,7 @@ int vez__process(void);
 void vez__signals_block(sigset_t *before);
 void vez__signals_restore(const sigset_t *before);
 
-/* A thread with all signals blocked. 0 or EAGAIN. */
+/* A thread with all signals blocked but those of its own faults. 0 or EAGAIN. */
 int vez__thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 void vez__thread_join(pthread_t thread);
 

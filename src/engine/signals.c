@@ -28,8 +28,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "../fault.h"
 #include "../futex/atomic.h"
-#include "../futex/fault.h"
 #include "../futex/fork.h"
 #include "../futex/lock.h"
 #include "../futex/sys.h"

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../fault.h"
 #include "atomic.h"
-#include "fault.h"
 
 #define NS_PER_S INT64_C(1000000000)
 /* How late a signal may be handled that is held back. */
@@ -142,14 +142,10 @@ void vez__sys_tick(int efd)
 	errno = saved;
 }
 
-/* All but those of faults: the program's handler is to see what is at fault on the library's thread, too. */
 static void block_others_signals(sigset_t *before)
 {
 	sigset_t others;
-	sigfillset(&others);
-	for (int signo = 1; signo < SIGRTMIN; signo++)
-		if (vez__is_fault(signo))
-			sigdelset(&others, signo);
+	vez__fill_but_faults(&others);
 	pthread_sigmask(SIG_SETMASK, &others, before);
 }
 

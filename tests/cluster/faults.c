@@ -9,8 +9,6 @@
 
 #include "test.h"
 
-#define CLIENTS 4
-
 /* ---- clients that come and go ---- */
 
 struct load {
@@ -149,32 +147,27 @@ static void sem_undisturbed(void)
 
 /* ---- killed ---- */
 
+static size_t happened(const void *what, int client)
+{
+	const struct history *h = what;
+	return client == ALL_CLIENTS ? __atomic_load_n(&h->count, __ATOMIC_RELAXED) : history_count_of(h, GOT, client);
+}
+
 /* One client after another is killed at whatever it is doing, and another takes its place. */
 static void killed_anywhere(uint32_t permits)
 {
 	enum { KILLS = 40 };
 	struct load l[CLIENTS + KILLS];
-	pid_t child[CLIENTS];
 	struct history *h = history_new();
+	struct clients k = { client, l, sizeof l[0], happened, h, { 0 } };
 	int *stop = shared(sizeof *stop);
 	const char *name = fresh();
-	for (int i = 0; i < CLIENTS; i++) {
+	for (int i = 0; i < CLIENTS + KILLS; i++)
 		l[i] = (struct load){ h, name, permits, server_port, 300, i, 1000000, 0, stop, NULL };
-		child[i] = start_child(client, &l[i]);
-	}
-	for (int i = 0; i < KILLS; i++) {
-		int victim = i % CLIENTS;
-		uint32_t seen = __atomic_load_n(&h->count, __ATOMIC_RELAXED);
-		UNTIL(__atomic_load_n(&h->count, __ATOMIC_RELAXED) > seen + 5 + (uint32_t)i % 7);
-		kill(child[victim], SIGKILL);
-		CHECK_EQ(end_of(child[victim]), 1000 + SIGKILL);
-		l[CLIENTS + i] = l[victim];
-		l[CLIENTS + i].client = CLIENTS + i;
-		child[victim] = start_child(client, &l[CLIENTS + i]);
-	}
+	clients_start(&k);
+	clients_killed(&k, KILLS);
 	__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < CLIENTS; i++)
-		CHECK_EQ(end_of(child[i]), 0);
+	clients_end(&k);
 	check_history(h, permits);
 	check_nothing_left(name, permits);
 }
@@ -597,44 +590,22 @@ static void server_restarts(void)
 
 /* ---- three servers that are one ---- */
 
-static void start_three(void)
-{
-	ensemble_start();
-	vez_cluster_options_t options = { ensemble_servers(), "/vez", NULL, 10000 };
-	CHECK_EQ(vez_cluster_make_root(&options, SOON, NULL), 0);
-}
-
 /* The leader is killed under load, and comes back as one of the others; sessions move to the servers that are left. Two
  * times. Seen to fail: sessions shorter than an election. */
 static void leader_killed(uint32_t permits)
 {
 	struct load l[CLIENTS];
-	pid_t child[CLIENTS];
 	struct history *h = history_new();
+	struct clients k = { client, l, sizeof l[0], happened, h, { 0 } };
 	int *stop = shared(sizeof *stop), *lost = shared(sizeof *lost);
 	const char *name = fresh();
 	start_three();
-	for (int i = 0; i < CLIENTS; i++) {
-		l[i] = (struct load){ h, name, permits, ENSEMBLE, 60000, i, 1000000, 0, stop, lost };
-		child[i] = start_child(client, &l[i]);
-	}
-	for (int i = 0; i < 2; i++) {
-		uint32_t seen = __atomic_load_n(&h->count, __ATOMIC_RELAXED);
-		UNTIL(__atomic_load_n(&h->count, __ATOMIC_RELAXED) > seen + 100);
-		int leader = ensemble_leader();
-		ensemble_kill(leader);
-		CHECK(ensemble_leader() != leader);
-		/* Each of them goes on, also the one that was connected to it. */
-		for (int j = 0; j < CLIENTS; j++) {
-			size_t had = history_count_of(h, GOT, j);
-			UNTIL(history_count_of(h, GOT, j) > had + 2);
-		}
-		ensemble_restart(leader);
-		UNTIL(ensemble_serves(leader));
-	}
-	__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < CLIENTS; i++)
-		CHECK_EQ(end_of(child[i]), 0);
+		l[i] = (struct load){ h, name, permits, ENSEMBLE, 60000, i, 1000000, 0, stop, lost };
+	clients_start(&k);
+	clients_leader_killed(&k, 2);
+	__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
+	clients_end(&k);
 	CHECK_EQ(*lost, 0);
 	check_history(h, permits);
 	server_port = ENSEMBLE;

@@ -68,6 +68,13 @@ int nodes(const char *path)
 	return count;
 }
 
+void start_three(void)
+{
+	ensemble_start();
+	vez_cluster_options_t options = { ensemble_servers(), "/vez", NULL, 10000 };
+	CHECK_EQ(vez_cluster_make_root(&options, SOON, NULL), 0);
+}
+
 void remove_node(const char *path)
 {
 	zoo_delete(raw(), path, -1);
@@ -177,6 +184,54 @@ int end_of(pid_t child)
 	int status;
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void start_next(struct clients *k, int place)
+{
+	k->child[place] = start_child(k->body, k->next);
+	k->next = (char *)k->next + k->size;
+}
+
+void clients_start(struct clients *k)
+{
+	for (int i = 0; i < CLIENTS; i++)
+		start_next(k, i);
+}
+
+void clients_killed(struct clients *k, int kills)
+{
+	for (int i = 0; i < kills; i++) {
+		int victim = i % CLIENTS;
+		size_t seen = k->done(k->what, ALL_CLIENTS);
+		UNTIL(k->done(k->what, ALL_CLIENTS) > seen + 5 + (size_t)i % 7);
+		kill(k->child[victim], SIGKILL);
+		CHECK_EQ(end_of(k->child[victim]), 1000 + SIGKILL);
+		start_next(k, victim);
+	}
+}
+
+void clients_leader_killed(struct clients *k, int kills)
+{
+	for (int i = 0; i < kills; i++) {
+		size_t seen = k->done(k->what, ALL_CLIENTS);
+		UNTIL(k->done(k->what, ALL_CLIENTS) > seen + 100);
+		int leader = ensemble_leader();
+		ensemble_kill(leader);
+		CHECK(ensemble_leader() != leader);
+		/* Each of them goes on, also the one that was connected to it. */
+		for (int j = 0; j < CLIENTS; j++) {
+			size_t had = k->done(k->what, j);
+			UNTIL(k->done(k->what, j) > had + 2);
+		}
+		ensemble_restart(leader);
+		UNTIL(ensemble_serves(leader));
+	}
+}
+
+void clients_end(const struct clients *k)
+{
+	for (int i = 0; i < CLIENTS; i++)
+		CHECK_EQ(end_of(k->child[i]), 0);
 }
 
 void *shared(size_t size)

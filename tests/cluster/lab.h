@@ -74,6 +74,7 @@ void ensemble_restart(int i); /* does not wait until it serves */
 bool ensemble_serves(int i);
 void ensemble_stop(void);
 const char *ensemble_servers(void); /* all of them, as an option of a session */
+void start_three(void); /* the same, with a root */
 
 /* How many questions this process has asked with the next one: each is two packets. */
 extern int questions;
@@ -106,6 +107,25 @@ int end_of(pid_t child); /* its exit status; 1000 + its signal */
 
 /* Memory that children share. */
 void *shared(size_t size);
+
+/* Children that do the same, until they are told to end. */
+enum { CLIENTS = 4, ALL_CLIENTS = -1 };
+
+struct clients {
+	int (*body)(void *arg);
+	void *next;  /* the argument of the one that is started next; */
+	size_t size; /* and behind it of those after it: each has so many bytes */
+	size_t (*done)(const void *what, int client); /* how much one has done, or all have */
+	const void *what;
+	pid_t child[CLIENTS];
+};
+
+void clients_start(struct clients *k);
+/* One after another is killed, whatever it is doing, when some more has been done; a new one takes its place. */
+void clients_killed(struct clients *k, int kills);
+/* The leader of the three servers is killed, and comes back when each of them has gone on; so many times. */
+void clients_leader_killed(struct clients *k, int kills);
+void clients_end(const struct clients *k); /* each with status 0 */
 
 /* ---- a proxy in front of the server ---- */
 

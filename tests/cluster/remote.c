@@ -251,6 +251,48 @@ static void dies_out_of_sight(void)
 	CHECK_EQ(vez_cluster_close(far) | vez_cluster_close(near), 0);
 }
 
+/* The leader of three servers dies together with the process that serves a call: that one may have run, who waits has
+ * not; when the leader is back another process serves. */
+static void dies_with_the_leader(void)
+{
+	struct runs *x = shared(sizeof *x);
+	struct process k = { x, fresh(), ENSEMBLE, 12000, 0, 0 };
+	vez_request_t q[2];
+	uint32_t number = 1;
+	start_three();
+	pid_t child = start_child(server, &k);
+	vez_cluster_t *c = open_session_at(ENSEMBLE, 60000);
+	vez_cluster_remote_t *r = open_remote(c, k.name);
+	int rc;
+	UNTIL((rc = call_echo(r, 0)) != VEZ_ENOSERVER);
+	CHECK_EQ(rc, 0);
+	for (int i = 0; i < 2; i++)
+		vez_request_init(&q[i], NULL, NULL);
+	CHECK_EQ(vez_cluster_remote_call_async(r, "block", NULL, 0, NULL, &q[0]), EINPROGRESS);
+	UNTIL(__atomic_load_n(&x->blocked, __ATOMIC_RELAXED));
+	CHECK_EQ(vez_cluster_remote_call_async(r, "echo", &number, 4, NULL, &q[1]), EINPROGRESS);
+	UNTIL(calls_left(k.name) == 3);
+	int leader = ensemble_leader();
+	ensemble_kill(leader);
+	kill(child, SIGKILL);
+	CHECK_EQ(end_of(child), 1000 + SIGKILL);
+	CHECK_EQ(vez_request_wait(&q[0], SOON, NULL) | vez_request_wait(&q[1], SOON, NULL), 0);
+	CHECK_EQ(vez_request_result(&q[0]), VEZ_EDIED);
+	CHECK_EQ(vez_request_result(&q[1]), VEZ_ENOSERVER);
+	CHECK_EQ(x->ran[1], 0);
+	ensemble_restart(leader);
+	UNTIL(ensemble_serves(leader));
+	UNTIL(calls_left(k.name) == 0);
+	vez_cluster_t *d = open_session_at(members[leader].port, 60000);
+	vez_cluster_service_t *s = serve(d, k.name, x);
+	CHECK_EQ(call_echo(r, 2), 0);
+	CHECK_EQ(x->ran[2], 1);
+	UNTIL(vez_cluster_service_close(s) == 0);
+	CHECK_EQ(vez_cluster_remote_close(r) | vez_cluster_close(c) | vez_cluster_close(d), 0);
+	UNTIL(calls_left(k.name) == 0);
+	ensemble_stop();
+}
+
 static int caller(void *arg)
 {
 	const struct process *k = arg;
@@ -377,6 +419,7 @@ const struct test remote_tests[] = {
 	{ "remote: nobody serves", nobody_serves },
 	{ "remote: dies while it serves", dies_while_it_serves },
 	{ "remote: dies out of sight", dies_out_of_sight },
+	{ "remote: dies with the leader", dies_with_the_leader },
 	{ "remote: faults, servers killed", servers_killed },
 	{ "remote: faults, cut", cut },
 	{ "remote: ended by a twin", ended_by_a_twin },

@@ -131,7 +131,7 @@ static void survives_a_cut(void)
 }
 
 /* The connection breaks while a session, or an object, is being opened: each kind of request, before the server has it
- * and after. */
+ * and after. Seen to fail: a question that is not asked again when it was not answered. */
 static void opens_through_cuts(void)
 {
 	static const int types[] = { ON_CREATE, ON_EXISTS, ON_GET, ON_MULTI };

@@ -84,7 +84,7 @@ vez_cancel_t *vez_cluster_lost(vez_cluster_t *c);
 /* 0, VEZ_ELOST or VEZ_ECLOSED. Asks the clock, not the servers. */
 int vez_cluster_check(vez_cluster_t *c);
 
-/* The session time that the servers granted, in milliseconds. */
+/* The session time that the servers granted, in milliseconds; 0 in a child that was forked. */
 int64_t vez_cluster_session_ms(const vez_cluster_t *c);
 
 /* ---- holds: what an acquire gives ---- */
