@@ -179,7 +179,7 @@ INSTALLED += $(if $(EXPLORER),include/vez-explore.h:$(INCLUDEDIR)/vez-explore.h 
 INSTALLED_LINKS := libvez.so.$(SOVERSION):libvez.so.$(VERSION) libvez.so:libvez.so.$(SOVERSION)
 
 # The manual, made from the headers: a page for each of them and for each function; and the tool's.
-MAN := $(shell scripts/man --list)
+MAN := $(shell [ ! -x scripts/man ] || scripts/man --list)
 man_file = man$(patsubst .%,%,$(suffix $(1)))/$(1)
 INSTALLED += $(foreach p,$(MAN),$(B)/man/$(call man_file,$(p)):$(MANDIR)/$(call man_file,$(p)))
 
