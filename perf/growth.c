@@ -13,7 +13,8 @@
  *	calls     calls are filed at a monitor while somebody is inside; who leaves, and the library's thread, run them
  *	guards    calls wait for a guard that is false; each operation is one more call, whose body changes nothing for
  *	          them: their guards are looked at again after it
- *	ring      objects, each related with the next by a synchronizer; an operation makes one and takes it down
+ *	ring      objects, each related with the next by a synchronizer; an operation makes one and takes it down, in
+ *	          the order of --order
  *
  * The time is that of one request, call or synchronizer. Done again until there were --ops of them; what takes longer
  * than --limit-ms ends with fewer, and then with fewer than --size, which "reached" tells. On one processor, the
@@ -45,6 +46,7 @@ static struct perf_option options[] = {
 	{ "mode", "waiters", "waiters, far, expire, near, passing, keys, token, named, calls, guards, ring" },
 	{ "size", "1000", "how many there are at once" },
 	{ "ops", "20000", "operations in all, at least" },
+	{ "order", "made", "ring: they are taken down as they were made, in reverse, or random" },
 	{ "limit-ms", "2000", "ends the run after about this time" },
 	{ "cpu", "0", "the processor to run on, or any" },
 	{ NULL, NULL, NULL },
@@ -397,16 +399,31 @@ static void end_guarded(void)
 static vez_object_t *objects;
 static vez_synchronizer_t *synchronizers;
 static vez_object_t *(*related)[2];
+static uint64_t *order; /* in which they are taken down */
 
 static void make_objects(void)
 {
 	objects = calloc(size, sizeof *objects);
 	synchronizers = calloc(size, sizeof *synchronizers);
 	related = calloc(size, sizeof *related);
-	if (!objects || !synchronizers || !related)
+	order = calloc(size, sizeof *order);
+	if (!objects || !synchronizers || !related || !order)
 		perf_fail("no memory");
 	for (uint64_t i = 0; i < size; i++)
 		wrong += vez_object_init(&objects[i], NULL, 0) != 0;
+}
+
+static void set_order(uint64_t n)
+{
+	const char *name = perf_option(options, "order");
+	bool random = strcmp(name, "random") == 0, reverse = strcmp(name, "reverse") == 0;
+	if (!random && !reverse && strcmp(name, "made") != 0)
+		perf_fail("no --order=%s", name);
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t at = random ? next_random() % (i + 1) : i;
+		order[i] = order[at];
+		order[at] = reverse ? n - 1 - i : i;
+	}
 }
 
 /* The last one closes the ring, if it comes to that. */
@@ -419,8 +436,11 @@ static uint64_t ring_round(void)
 		related[n][1] = &objects[(n + 1) % size];
 		wrong += vez_synchronizer_init(&synchronizers[n], related[n], 2) != 0;
 	} while (++n < size && !late(n));
+	part(1);
+	set_order(n);
+	part(-1);
 	for (uint64_t i = 0; i < n; i++)
-		wrong += vez_synchronizer_destroy(&synchronizers[i]) != 0;
+		wrong += vez_synchronizer_destroy(&synchronizers[order[i]]) != 0;
 	part(1);
 	reached = n > reached ? n : reached;
 	return n;
@@ -503,6 +523,7 @@ int main(int argc, char **argv)
 					  extra },
 		   &region);
 	free(requests);
+	free(order);
 	free(related);
 	free(synchronizers);
 	free(objects);

@@ -73,14 +73,15 @@ typedef struct vez_object {
 	struct vez_synchronizer *domain_;
 	struct vez__rule *constraints_;
 	struct vez__rule *triggers_;
-	void *place_[2];
+	struct vez_synchronizer *parent_;
+	struct vez_synchronizer *children_;
+	struct vez_object *found_;
 	struct vez_object *entered_;
-	struct vez_object *gated_;
 	struct vez_object *next_awaited_;
 	uint32_t flags_;
 	uint32_t related_;
+	uint32_t ties_;
 	uint32_t awaited_;
-	uint32_t unserved_;
 	struct vez__core core_;
 	vez_request_t *queue_;
 } vez_object_t;
@@ -163,21 +164,27 @@ typedef struct vez_synchronizer {
 	uint64_t lock_;
 	vez_object_t *const *objects_;
 	size_t count_;
-	void *place_[2];
-	void *members_[2];
-	void *relations_[2];
+	vez_object_t *parent_;
+	struct vez_synchronizer *next_;
+	struct vez_synchronizer **link_;
+	struct vez_synchronizer *found_;
+	size_t size_;
 	vez_object_t *awaited_;
+	void *unused_; /* so that the size stays */
 } vez_synchronizer_t;
 
 VEZ_ASSERT_SIZE_(vez_synchronizer_t, 80);
 
 /* Relates these objects: from now on what runs on one excludes what runs on another, and so for objects that other
  * synchronizers relate to one of them. They may be in use, with calls that wait, and one may be named twice. The array
- * must stay there as long as the synchronizer. Linear in all objects that are related then. EINVAL: no objects. */
+ * must stay there as long as the synchronizer. Waits for the operations that run on objects that are related then. What
+ * it costs is linear in its objects and in all that were related to one of them, but for the largest group of those.
+ * EINVAL: no objects. */
 int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, size_t count);
 
 /* Takes off all its rules, as one step, and relates its objects no more; they may be in use, and calls that can run now
- * have run when this returns. From then on nobody touches it. 0. */
+ * have run when this returns. From then on nobody touches it. 0. What falls apart costs as much as its smaller part has
+ * objects and synchronizers, what stays together as all of the group at most. */
 int vez_synchronizer_destroy(vez_synchronizer_t *s);
 
 /* As vez_constraint_add and vez_trigger_add, for an object of the synchronizer, whose guard or fn may use all of its

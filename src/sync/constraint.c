@@ -3,63 +3,84 @@
  * Objects whose operations are constrained, triggered and synchronized from outside.
  *
  * State
- *  object  lock_         futex/lock.h; its gate: whoever runs an operation on it, or changes what it is related to
- *          domain_       NULL: it is alone. Else the synchronizer whose lock_ its operations take besides. Written with
- *                        the gates of all objects of both domains; read with its gate, or inside its domain
+ *  object  lock_         futex/lock.h; its gate: whoever runs an operation on it, or moves it to another domain
+ *          domain_       NULL: it is alone. Else the synchronizer whose lock_ its operations take besides. Written
+ *                        while relating, with its gate; read with either
  *          constraints_, triggers_  rules, in order; inside
- *          place_        link in its domain's members_
  *          related_      in how many places synchronizers name it; with its gate
+ *          parent_       the synchronizer over which it hangs in its group's tree; NULL: it is the root. While relating
+ *          children_     the synchronizers that hang on it. While relating
+ *          ties_         as related_, but without one that is being taken down. While relating
+ *          found_        the next in a part of a tree that is being walked, the last names itself; NULL: it is in none.
+ *                        While relating
  *          core_, queue_  the calls that wait, in order: a request's pointer is the operation, its value the argument,
  *                        its key the ticket
  *          entered_      link in the objects whose cores whoever is inside has entered
  *          awaited_      whether it is in its domain's list of those where calls may wait, by next_awaited_; inside
- *          unserved_     rules were taken off, and calls that may run now were not looked for yet; inside
- *          gated_        link in the objects whose gates the relating thread has taken; NULL: it is none. While
- *                        relating
  *  synchronizer  lock_   if it is a domain: whoever is inside
- *          members_      if it is a domain: its objects; relations_: the synchronizers that relate them. With the gates
- *                        of all of them
  *          awaited_      if it is a domain: its objects where calls wait, and some where they did; inside
- *          place_        link in its domain's relations_
+ *          size_         if it is a domain: how many objects it has. While relating
+ *          parent_       the object on which it hangs, one of its own; next_, link_: among those that hang there. While
+ *                        relating
+ *          found_        as an object's
  *  tickets               of all calls that ever waited: their order
- *  relating              one at a time changes domains
+ *  relating              one at a time changes domains and trees
  *  inside, of each thread  it runs bodies, guards and triggers
  *
- *  "Inside" an object: with its gate; and with its domain's lock, if it has one. "The group": the object, or the
- *  members of its domain.
+ *  "Inside" an object: with its gate; and with its domain's lock, if it has one. "The group": the object, or all that
+ *  have its domain.
  * Invariants
  *  R1 locks are taken in this order: relating, gates (several only while relating), one domain's lock, cores of the
  *     group. Nobody who holds any of them waits for anything else, but for bodies; and while a body runs neither a core
  *     nor relating is held. Calls that were let go are published when all of them have been left.
  *  R2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
- *     it, and its destruction moves them first, with all gates.
+ *     it, and its destruction moves them first.
  *  R3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but one that
- *     somebody is entering to end; or of objects that are unserved_; or a follower of a serial object's first that has
- *     just given up, and whose thread is about to see to it.
+ *     somebody is entering to end; or a follower of a serial object's first that has just given up, and whose thread is
+ *     about to see to it.
  *  R4 a call joins its object's queue from inside. It leaves by being taken (settled, from inside: its limits apply no
  *     more), and then its body runs before it returns; or by itself, if somebody is entering because of a limit.
+ *  R5 objects move to another domain with the gates of all that move, which whoever is inside one of them holds one of;
+ *     and are taken out of, and put into, a domain's list inside that domain, as others may go through it there. All
+ *     that a synchronizer relates move together.
+ *  R6 with nobody relating, each group is one tree: its objects and synchronizers, each but the root hanging on one
+ *     that it is related to: an object over a synchronizer that names it, a synchronizer on an object of its own.
+ *     What else a synchronizer names makes circles, and is no edge.
+ * Relating
+ *  joining: the largest group stays, the others move to its domain, and their trees are hung on it. So who builds a
+ *  group of n objects moves n log n of them at most; one by one, n.
+ *  parting: without a synchronizer its tree is as many trees as it had edges. Two of them at a time are walked by
+ *  turns, up to the end of the smaller one. Of that all names are known then. Either one of its synchronizers names an
+ *  object elsewhere; or its objects are named more often than by its own, so that others name one, and these are looked
+ *  for in all the other trees: in both cases it is hung there. Or it has become a group of its own, and moves to a
+ *  domain of its own. So taking down a group without circles costs n log n at most, in whatever order; opening a circle
+ *  costs as much as the smaller part or, where that is named from outside only, as the group.
+ *  If the domain is in the part that moves, the other one moves instead; so it does if the domain goes. That was drawn
+ *  by lot among the synchronizers of its group (by a hash of the address), or had its group grow since: so it is rare.
  * Ordering
- *  everything above is ordered by the locks (lock.c: leaving releases, entering acquires). A thread that changes a
- *  domain_ holds the gate, and one of the group's is held by whoever is inside. What a body did, for the caller:
- *  publication (word.c).
+ *  everything above is ordered by the locks (lock.c: leaving releases, entering acquires). What a body did, for the
+ *  caller: publication (word.c).
  * Progress and fairness
  *  FIFO by ticket among the calls of a group that can run; one that can run when it comes does not queue. The number of
- *  bodies that a thread runs for others is bounded by the calls that wait when it enters.
+ *  bodies that a thread runs for others is bounded by the calls that wait when it enters. Who relates waits for the
+ *  operations that run in the groups concerned, and for others who relate.
  * Lifetime
  *  A thread inside touches objects of its group only: they are there, as destroy takes the gate, and none that a
  *  synchronizer relates can be destroyed. Leaving the gate is the last touch of the object; the calls that were let go
- *  return after that.
+ *  return after that. Who relates touches objects of the groups concerned, none of which can be destroyed before
+ *  related_ is 0; those that a synchronizer names, when that goes, last of all by leaving the gate with which it
+ *  counted them.
  * fork: the child's only thread is relating nothing.
  * Sources: include/vez/constraint.h.
  */
 #include "vez/constraint.h"
 
 #include <string.h>
-#include <urcu/list.h>
 
 #include "../engine/filing.h"
 #include "../futex/foreign.h"
 #include "../futex/fork.h"
+#include "../futex/stack.h"
 
 typedef struct vez__rule rule_t;
 
@@ -72,21 +93,6 @@ static const struct vez__rules object_rules = {
 	.type = VEZ__CONSTRAINT, .object = offsetof(vez_object_t, core_),
 	.queue = offsetof(vez_object_t, queue_) - offsetof(vez_object_t, core_),
 };
-
-static struct cds_list_head *list(void *const *place)
-{
-	return (struct cds_list_head *)place;
-}
-
-static vez_object_t *object_at(struct cds_list_head *place)
-{
-	return (vez_object_t *)((char *)place - offsetof(vez_object_t, place_));
-}
-
-static vez_synchronizer_t *synchronizer_at(struct cds_list_head *place)
-{
-	return (vez_synchronizer_t *)((char *)place - offsetof(vez_synchronizer_t, place_));
-}
 
 /* ---- inside ---- */
 
@@ -263,7 +269,6 @@ static bool serve_oldest(vez_object_t *o, struct vez__pending *pending)
 
 static void serve(vez_object_t *o, struct vez__pending *pending)
 {
-	o->unserved_ = false;
 	while (serve_oldest(o, pending))
 		;
 }
@@ -273,8 +278,6 @@ static void serve(vez_object_t *o, struct vez__pending *pending)
 /* Runs it, if it need not wait. */
 static bool run_at_once(vez_object_t *o, const vez_operation_t *op, void *arg, struct vez__pending *pending)
 {
-	if (VEZ__UNLIKELY(o->unserved_))
-		serve(o, pending);
 	bool held_back = is_serial(o) && is_awaited(o);
 	if (held_back || !may_run(o, op, arg))
 		return false;
@@ -542,113 +545,380 @@ int vez_trigger_remove(vez_trigger_t *t)
 	return take_off(&t->rule_, false);
 }
 
-/* ---- synchronizers ---- */
+/* ---- the trees of groups: while relating ---- */
 
-/* The next of the group of o; NULL: that was the last. */
-static vez_object_t *next_in_group(const vez_object_t *o, const vez_object_t *p)
+/* A tree, or what has been found of it so far. */
+struct part {
+	vez_object_t *objects, *last_object, *next_object; /* next: found, and not looked at yet */
+	vez_synchronizer_t *synchronizers, *last_synchronizer, *next_synchronizer;
+	vez_synchronizer_t *child; /* the next that hangs on the object which is looked at */
+	vez_synchronizer_t *over;  /* the synchronizer which is looked at, and the number of its next object */
+	size_t i;
+	size_t size; /* objects */
+};
+
+static vez_object_t *after_object(const vez_object_t *o)
 {
-	if (!o->domain_)
-		return NULL;
-	struct cds_list_head *next = list(p->place_)->next;
-	return next != list(o->domain_->members_) ? object_at(next) : NULL;
+	return o->found_ != o ? o->found_ : NULL;
 }
 
-static vez_object_t *first_in_group(vez_object_t *o)
+static vez_synchronizer_t *after_synchronizer(const vez_synchronizer_t *s)
 {
-	return o->domain_ ? object_at(list(o->domain_->members_)->next) : o;
+	return s->found_ != s ? s->found_ : NULL;
 }
 
-static void take_gate(vez_object_t *o, vez_object_t **gates)
+static void find_object(struct part *p, vez_object_t *o)
 {
-	vez__lock_enter(&o->lock_);
-	o->gated_ = *gates ? *gates : o; /* the last one names itself */
-	*gates = o;
+	if (o->found_)
+		return;
+	o->found_ = o; /* the last one names itself */
+	if (p->last_object)
+		p->last_object->found_ = o;
+	else
+		p->objects = o;
+	p->last_object = o;
+	if (!p->next_object)
+		p->next_object = o;
+	p->size++;
 }
 
-/* Begins relating: takes the gates of all that is or will be related to the objects of s. Nobody is inside one of them
- * then. A group is taken whole. */
-static vez_object_t *take_gates(const vez_synchronizer_t *s)
+static void find_synchronizer(struct part *p, vez_synchronizer_t *s)
 {
-	vez_object_t *gates = NULL;
-	vez__lock_enter(&relating);
-	for (size_t i = 0; i < s->count_; i++) {
+	if (!s || s->found_)
+		return;
+	s->found_ = s;
+	if (p->last_synchronizer)
+		p->last_synchronizer->found_ = s;
+	else
+		p->synchronizers = s;
+	p->last_synchronizer = s;
+	if (!p->next_synchronizer)
+		p->next_synchronizer = s;
+}
+
+static void look_at_object(struct part *p)
+{
+	vez_object_t *o = p->next_object;
+	p->next_object = after_object(o);
+	p->child = o->children_;
+	find_synchronizer(p, o->parent_);
+}
+
+static void look_over_synchronizer(struct part *p)
+{
+	p->over = p->next_synchronizer;
+	p->next_synchronizer = after_synchronizer(p->over);
+	p->i = 0;
+	find_object(p, p->over->parent_);
+}
+
+/* Follows one edge of the tree, in constant time. False: all of it has been found. */
+static bool step(struct part *p)
+{
+	if (p->child) {
+		find_synchronizer(p, p->child);
+		p->child = p->child->next_;
+	} else if (p->over && p->i < p->over->count_) {
+		vez_object_t *o = p->over->objects_[p->i++];
+		if (o->parent_ == p->over)
+			find_object(p, o);
+	} else if (p->next_object) {
+		look_at_object(p);
+	} else if (p->next_synchronizer) {
+		look_over_synchronizer(p);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void find_all(struct part *p)
+{
+	while (step(p))
+		;
+}
+
+/* Steps through both by turns, up to the end of the smaller one: whether that is a. */
+static bool ends_first(struct part *a, struct part *b)
+{
+	for (;;) {
+		if (!step(a))
+			return true;
+		if (!step(b))
+			return false;
+	}
+}
+
+static void forget(struct part *p)
+{
+	for (vez_object_t *o = p->objects, *next; o; o = next) {
+		next = after_object(o);
+		o->found_ = NULL;
+	}
+	for (vez_synchronizer_t *s = p->synchronizers, *next; s; s = next) {
+		next = after_synchronizer(s);
+		s->found_ = NULL;
+	}
+	*p = (struct part){ 0 };
+}
+
+static void hang(vez_synchronizer_t *s, vez_object_t *on)
+{
+	s->parent_ = on;
+	s->link_ = &on->children_;
+	s->next_ = on->children_;
+	if (s->next_)
+		s->next_->link_ = &s->next_;
+	on->children_ = s;
+}
+
+static void take_down(vez_synchronizer_t *s)
+{
+	*s->link_ = s->next_;
+	if (s->next_)
+		s->next_->link_ = s->link_;
+}
+
+/* Makes o the root of its tree. */
+static void make_root(vez_object_t *o)
+{
+	vez_synchronizer_t *above = o->parent_;
+	o->parent_ = NULL;
+	while (above) {
+		vez_object_t *upper = above->parent_;
+		vez_synchronizer_t *next = upper->parent_;
+		take_down(above);
+		hang(above, o);
+		upper->parent_ = above;
+		o = upper;
+		above = next;
+	}
+}
+
+/* ---- domains: while relating ---- */
+
+static void take_awaited_from(vez_synchronizer_t *domain)
+{
+	for (vez_object_t **at = &domain->awaited_; *at;) {
+		vez_object_t *o = *at;
+		if (o->found_) {
+			o->awaited_ = false;
+			*at = o->next_awaited_;
+		} else {
+			at = &o->next_awaited_;
+		}
+	}
+}
+
+/* Moves the objects that have been found from one domain to another, as one step: either may be none. Nobody is inside
+ * one of them then. */
+static void move(const struct part *p, vez_synchronizer_t *from, vez_synchronizer_t *to)
+{
+	for (vez_object_t *o = p->objects; o; o = after_object(o))
+		vez__lock_enter(&o->lock_);
+	if (from) {
+		vez__lock_enter(&from->lock_);
+		take_awaited_from(from);
+		vez__lock_exit(&from->lock_);
+		from->size_ -= p->size;
+	}
+	if (to) {
+		vez__lock_enter(&to->lock_);
+		to->size_ += p->size;
+	}
+	for (vez_object_t *o = p->objects; o; o = after_object(o)) {
+		o->domain_ = to;
+		if (is_awaited(o))
+			note_awaited(o);
+	}
+	if (to)
+		vez__lock_exit(&to->lock_);
+	for (vez_object_t *o = p->objects; o; o = after_object(o))
+		vez__lock_exit(&o->lock_);
+}
+
+/* Which of them is the domain: by chance, so that it is seldom the next one to go, whatever the order is in which they
+ * go. */
+static vez_synchronizer_t *any_of(const struct part *p)
+{
+	vez_synchronizer_t *first = NULL;
+	for (vez_synchronizer_t *s = p->synchronizers; s; s = after_synchronizer(s))
+		if (!first || vez__hash_of(s, 64) < vez__hash_of(first, 64))
+			first = s;
+	return first;
+}
+
+/* ---- joining ---- */
+
+/* Of the objects of s, one of the largest domain, and of these the one that the fewest name: where s is all that will
+ * hold it, then s is found with it, and need not be looked for elsewhere (tie). */
+static vez_object_t *place_for(const vez_synchronizer_t *s)
+{
+	vez_object_t *best = s->objects_[0];
+	for (size_t i = 1; i < s->count_; i++) {
 		vez_object_t *o = s->objects_[i];
-		if (o->gated_)
-			continue;
-		for (vez_object_t *p = first_in_group(o); p; p = next_in_group(o, p))
-			take_gate(p, &gates);
+		size_t size = o->domain_ ? o->domain_->size_ : 0, most = best->domain_ ? best->domain_->size_ : 0;
+		if (size > most || (o->domain_ == best->domain_ && o->ties_ < best->ties_))
+			best = o;
 	}
-	return gates;
+	return best;
 }
 
-static void leave_gates(vez_object_t *gates)
-{
-	for (vez_object_t *next = NULL; gates; gates = next) {
-		next = gates->gated_ != gates ? gates->gated_ : NULL;
-		gates->gated_ = NULL;
-		vez__lock_exit(&gates->lock_);
-	}
-	vez__lock_exit(&relating);
-}
-
-static void move_in(vez_synchronizer_t *domain, vez_object_t *o)
-{
-	o->domain_ = domain;
-	cds_list_add_tail(list(o->place_), list(domain->members_));
-	o->awaited_ = false;
-	if (is_awaited(o))
-		note_awaited(o);
-}
-
-static void merge(vez_synchronizer_t *domain, vez_synchronizer_t *other)
-{
-	struct cds_list_head *members = list(other->members_);
-	while (!cds_list_empty(members)) {
-		vez_object_t *o = object_at(members->next);
-		cds_list_del(list(o->place_));
-		move_in(domain, o);
-	}
-	cds_list_splice(list(other->relations_), list(domain->relations_));
-	CDS_INIT_LIST_HEAD(list(other->relations_));
-	other->awaited_ = NULL;
-}
-
-/* With the gates: the domain of any of its objects becomes that of all; or it is their domain itself. */
+/* The largest domain stays, and takes in the others. */
 static void join(vez_synchronizer_t *s)
 {
-	vez_synchronizer_t *domain = s;
-	for (size_t i = 0; i < s->count_; i++)
-		if (s->objects_[i]->domain_)
-			domain = s->objects_[i]->domain_;
+	vez_object_t *on = place_for(s);
+	vez_synchronizer_t *domain = on->domain_ ? on->domain_ : s;
 	for (size_t i = 0; i < s->count_; i++) {
+		struct part p = { 0 };
 		vez_object_t *o = s->objects_[i];
-		if (!o->domain_)
-			move_in(domain, o);
-		else if (o->domain_ != domain)
-			merge(domain, o->domain_);
+		o->ties_++;
+		if (o->domain_ == domain)
+			continue;
+		find_object(&p, o);
+		find_all(&p);
+		move(&p, o->domain_, domain);
+		forget(&p);
+		make_root(o);
+		if (o != on)
+			o->parent_ = s;
 	}
-	cds_list_add_tail(list(s->place_), list(domain->relations_));
+	hang(s, on);
 }
 
-/* With the gates: takes s out of its domain, and puts together anew what the others relate. */
+/* ---- parting ---- */
+
+/* A synchronizer of this part that names an object of another one, which is returned; NULL: there is none. */
+static vez_object_t *named_outside(const struct part *p, vez_synchronizer_t **by)
+{
+	for (vez_synchronizer_t *s = p->synchronizers; s; s = after_synchronizer(s))
+		for (size_t i = 0; i < s->count_; i++)
+			if (!s->objects_[i]->found_) {
+				*by = s;
+				return s->objects_[i];
+			}
+	return NULL;
+}
+
+/* Whether synchronizers of other parts name objects of this one, whose own name no others. */
+static bool is_named_from_outside(const struct part *p)
+{
+	size_t ties = 0;
+	for (vez_object_t *o = p->objects; o; o = after_object(o))
+		ties += o->ties_;
+	for (vez_synchronizer_t *s = p->synchronizers; s; s = after_synchronizer(s))
+		ties -= s->count_;
+	return ties > 0;
+}
+
+/* Hangs the tree of s on an object of another one. */
+static void hang_tree(vez_synchronizer_t *s, vez_object_t *on)
+{
+	vez_object_t *upper = s->parent_;
+	make_root(upper);
+	take_down(s);
+	upper->parent_ = s;
+	hang(s, on);
+}
+
+/* Finds who names an object of this part among all other parts, each of which has one of the objects of gone; and hangs
+ * it there. */
+static void tie_from_outside(struct part *p, const vez_synchronizer_t *gone)
+{
+	struct part others = { 0 };
+	vez_synchronizer_t *by = NULL;
+	for (size_t i = 0; i < gone->count_; i++)
+		find_object(&others, gone->objects_[i]); /* those of p are found already */
+	find_all(&others);
+	forget(p);
+	vez_object_t *o = named_outside(&others, &by);
+	forget(&others);
+	make_root(o);
+	o->parent_ = by;
+}
+
+/* Ties the part to another one, by what else relates its objects. False: nothing does. */
+static bool tie(struct part *p, const vez_synchronizer_t *gone)
+{
+	vez_synchronizer_t *by = NULL;
+	vez_object_t *o = named_outside(p, &by);
+	if (o)
+		hang_tree(by, o);
+	else if (is_named_from_outside(p))
+		tie_from_outside(p, gone);
+	else
+		return false;
+	return true;
+}
+
+/* What a synchronizer that goes has held together. */
+struct parting {
+	vez_synchronizer_t *gone;
+	vez_synchronizer_t *domain;
+	vez_object_t *rest; /* an object of the part that has not been seen to its end */
+	bool moves;         /* it is to leave the domain, which goes or is in another part */
+};
+
+/* It held the tree of o on the rest. The smaller one of them is tied to another part, or a group of its own. */
+static void part_from_rest(struct parting *g, vez_object_t *o)
+{
+	struct part rest = { 0 }, other = { 0 };
+	find_object(&rest, g->rest);
+	find_object(&other, o);
+	bool rest_ends = ends_first(&rest, &other);
+	struct part *small = rest_ends ? &rest : &other;
+	forget(rest_ends ? &other : &rest);
+	if (rest_ends)
+		g->rest = o;
+	if (!tie(small, g->gone)) {
+		if (g->domain != g->gone && g->domain->found_)
+			g->moves = true;
+		else
+			move(small, g->domain, any_of(small));
+	}
+	forget(small);
+}
+
+/* The rest is in the domain of another part, or of none. */
+static void move_rest(const struct parting *g)
+{
+	struct part rest = { 0 };
+	find_object(&rest, g->rest);
+	find_all(&rest);
+	move(&rest, g->domain, any_of(&rest));
+	forget(&rest);
+}
+
+/* Takes s out of its tree; what it held there are parts then. */
 static void part(vez_synchronizer_t *s)
 {
 	vez_synchronizer_t *domain = s->objects_[0]->domain_;
-	struct cds_list_head others;
-	CDS_INIT_LIST_HEAD(&others);
-	cds_list_del(list(s->place_));
-	cds_list_splice(list(domain->relations_), &others);
-	CDS_INIT_LIST_HEAD(list(domain->relations_));
-	domain->awaited_ = NULL;
-	for (struct cds_list_head *members = list(domain->members_); !cds_list_empty(members);) {
-		vez_object_t *o = object_at(members->next);
-		cds_list_del(list(o->place_));
-		o->domain_ = NULL;
+	struct parting g = { s, domain, s->parent_, domain == s };
+	take_down(s);
+	s->found_ = s; /* nobody finds it */
+	for (size_t i = 0; i < s->count_; i++)
+		s->objects_[i]->ties_--;
+	for (size_t i = 0; i < s->count_; i++) {
+		vez_object_t *o = s->objects_[i];
+		if (o->parent_ != s)
+			continue;
+		o->parent_ = NULL;
+		part_from_rest(&g, o);
 	}
-	while (!cds_list_empty(&others)) {
-		vez_synchronizer_t *other = synchronizer_at(others.next);
-		cds_list_del(list(other->place_));
-		join(other);
+	if (g.moves)
+		move_rest(&g);
+}
+
+/* ---- synchronizers ---- */
+
+/* With its gate, as who destroys the object looks at it; to leave that is then the last touch. */
+static void count_relations(const vez_synchronizer_t *s, uint32_t more)
+{
+	for (size_t i = 0; i < s->count_; i++) {
+		vez_object_t *o = s->objects_[i];
+		vez__lock_enter(&o->lock_);
+		o->related_ += more;
+		vez__lock_exit(&o->lock_);
 	}
 }
 
@@ -659,38 +929,35 @@ int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, s
 	memset(s, 0, sizeof *s);
 	s->objects_ = objects;
 	s->count_ = count;
-	CDS_INIT_LIST_HEAD(list(s->members_));
-	CDS_INIT_LIST_HEAD(list(s->relations_));
 	vez__hold();
-	vez_object_t *gates = take_gates(s);
+	vez__lock_enter(&relating);
 	join(s);
-	for (size_t i = 0; i < count; i++)
-		objects[i]->related_++;
-	leave_gates(gates);
+	count_relations(s, 1);
+	vez__lock_exit(&relating);
 	vez__let_go();
 	return 0;
 }
 
-/* Takes off all rules. The calls that may run now run before any other (unserved_). */
-static void take_rules_off(vez_synchronizer_t *s)
+/* Takes off all rules, and lets those go that they held back, before anybody else is inside. */
+static void take_rules_off(vez_synchronizer_t *s, struct vez__pending *pending)
 {
-	vez_object_t *gates = take_gates(s);
+	vez_object_t *first = s->objects_[0];
+	enter(first);
 	for (size_t i = 0; i < s->count_; i++) {
 		forget_rules(&s->objects_[i]->constraints_, s);
 		forget_rules(&s->objects_[i]->triggers_, s);
 	}
-	for (vez_object_t *o = gates; o; o = o->gated_ != o ? o->gated_ : NULL)
-		o->unserved_ = true;
-	leave_gates(gates);
+	serve(first, pending);
+	leave_locks(first);
+	vez__let_go();
 }
 
 static void relate_no_more(vez_synchronizer_t *s)
 {
-	vez_object_t *gates = take_gates(s);
+	vez__lock_enter(&relating);
 	part(s);
-	for (size_t i = 0; i < s->count_; i++)
-		s->objects_[i]->related_--;
-	leave_gates(gates);
+	count_relations(s, -1u);
+	vez__lock_exit(&relating);
 }
 
 int vez_synchronizer_destroy(vez_synchronizer_t *s)
@@ -699,11 +966,7 @@ int vez_synchronizer_destroy(vez_synchronizer_t *s)
 	if (inside)
 		return EDEADLK;
 	vez__hold();
-	take_rules_off(s);
-	enter(s->objects_[0]);
-	serve(s->objects_[0], &pending);
-	leave_locks(s->objects_[0]);
-	vez__let_go();
+	take_rules_off(s, &pending);
 	relate_no_more(s);
 	vez__publish(&pending);
 	vez__let_go();

@@ -613,6 +613,77 @@ static void both_taken(void)
 X_SCENARIO(synchronizer_merges, .setup = make_two_groups, .thread = { merge_and_part, put_b_and_d },
 	   .check = both_taken, .preemptions = 2);
 
+/* What holds two groups together was there first, and is the domain of both: it goes while calls wait in each of them,
+ * and others are let go there; meanwhile another one comes that relates both again, or one of them to others. */
+static vez_synchronizer_t u;
+static vez_object_t *const ad[] = { &o[A], &o[D] };
+
+static void make_bridged(void)
+{
+	make();
+	X_NAME(u);
+	x_alive(&u, sizeof u);
+	x_assert(vez_synchronizer_init(&u, bc, 2) == 0);
+	make_group(&s, ab, 0);
+	make_group(&t, cd, 1);
+}
+
+static void part_u(void)
+{
+	x_assert(vez_synchronizer_destroy(&u) == 0);
+	x_dead(&u, sizeof u);
+}
+
+static void relate_ad_for_a_while(void)
+{
+	relate_for_a_while(ad);
+}
+
+X_SCENARIO(synchronizer_domain_goes, .setup = make_bridged, .thread = { part_u, put_b_and_d }, .check = both_taken,
+	   .preemptions = 2);
+X_SCENARIO(synchronizer_domain_and_other, .setup = make_bridged,
+	   .thread = { part_u, put_b_and_d, relate_ad_for_a_while }, .check = both_taken, .preemptions = 1,
+	   .random = 5000);
+
+/* A circle: whichever goes, the other two still relate all. What is put into C, and what is put into A, is counted in
+ * A. */
+static vez_object_t *const ca[] = { &o[C], &o[A] };
+
+static void make_circle(void)
+{
+	make();
+	X_NAME(u);
+	x_alive(&u, sizeof u);
+	x_assert(vez_synchronizer_init(&s, ab, 2) == 0);
+	relate();
+	x_assert(vez_synchronizer_init(&u, ca, 2) == 0);
+	x_assert(vez_synchronizer_trigger_add(&u, &o[C], &put_op, add_to_a, NULL, &trigger) == 0);
+}
+
+static void part_s_then_t(void)
+{
+	part_s();
+	part_t();
+}
+
+static void part_t_then_s(void)
+{
+	part_t();
+	part_s();
+}
+
+static void two_in_a_one_in_c(void)
+{
+	x_assert(state[A] == 2 && state[C] == 1);
+	part_u();
+	gone();
+}
+
+X_SCENARIO(synchronizer_circle, .setup = make_circle, .thread = { part_s_then_t, put_a, put_c },
+	   .check = two_in_a_one_in_c);
+X_SCENARIO(synchronizer_circle_turned, .setup = make_circle, .thread = { part_t_then_s, put_a, put_c },
+	   .check = two_in_a_one_in_c);
+
 /* Who waits for a constraint of a synchronizer goes when that does. */
 static void make_never(void)
 {
