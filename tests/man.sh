@@ -61,13 +61,12 @@ for header in include/vez.h include/vez/*.h "$cluster"/vez/*.h; do
 	[ ! -s "$tmp/lost" ] || fail "$page lacks words of $header: $(tr '\n' ';' <"$tmp/lost")"
 done
 
-grep -oh '^#define VEZ_[A-Z]*_INITIALIZER\>' include/vez/*.h | sed 's/.* //' >"$tmp/initializers"
-while read -r initializer; do
+grep -oh '^#define VEZ_[A-Z]*_INITIALIZER\>' include/vez/*.h >"$tmp/initializers"
+while read -r _ initializer; do
 	grep -q "$initializer" include/vez.h || fail "include/vez.h does not list $initializer"
 done <"$tmp/initializers"
 
-for heading in '.Ss Words' '.Ss Static initializers' '.Ss What the results mean' '.Ss Which one for which problem' \
-	'.Ss Guarantees' '.Ss \&In C++' '.Sh EXAMPLES' '.Sh CAVEATS'; do
+for heading in '.Ss Words' '.Ss Static initializers' '.Ss What the results mean' '.Ss Which one for which problem' '.Ss Guarantees' '.Ss \&In C++' '.Sh EXAMPLES' '.Sh CAVEATS'; do
 	lines=$(heading=$heading awk '$0 == ENVIRON["heading"] { on = 1; next } /^\.S[hs]/ { on = 0 } on' \
 		"$tmp/man/man7/vez.7" | wc -l)
 	[ "$lines" -gt 5 ] || fail "vez.7 has $lines lines under $heading: is the section of README.md there?"
