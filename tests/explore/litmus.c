@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the explorer takes for possible: the classical litmus tests, each with the outcomes that C11 allows. All of these
- * must be reached, and no other. They test engine/weak.c, not the library; nor the machine, so they run in the explorer
- * alone.
+ * What the explorer takes for possible: the classical litmus tests, each with the outcomes that C11 allows. All of
+ * these must be reached, and no other. They test engine/weak.c, not the library; nor the machine, so they run in the
+ * explorer alone.
  *
  * The outcome of a test is a number: a bit for each value that was read, lowest first, then what is left at the end.
  * x, y and z begin with 0. The names of the shapes are those of J. Alglave et al., "Herding Cats" (2014).

@@ -139,7 +139,8 @@ static void word_is_back(void)
 	give_word(first);
 }
 
-X_SCENARIO(shared_given_back, .setup = make_word, .thread = { wait_limited, wait_limited }, .check = word_is_back);
+X_SCENARIO(shared_given_back, .setup = make_word, .thread = { wait_limited, wait_limited }, .check = word_is_back,
+	   .stale = 1);
 X_SCENARIO(shared_given_back_open, .setup = make_word, .thread = { wait_limited, wait_open, open_latch },
 	   .check = word_is_back);
 
@@ -174,4 +175,4 @@ static void no_word_is_back_twice(void)
 }
 
 X_SCENARIO(shared_parted, .setup = make_word, .thread = { wait_set, pulse }, .check = no_word_is_back_twice,
-	   .preemptions = 2);
+	   .preemptions = 2, .stale = 2);

@@ -4,7 +4,7 @@
  *
  * A wait compares and queues in one step. A wake may wake any waiter of the word. A wait may also end with EINTR, for
  * nothing, or at its deadline (sched.c). Addresses are compared and never read, but by a wait and by FUTEX_WAKE_OP.
- * These two find the newest value, as the bucket's lock makes them and the wakes of a word one after the other; else the
+ * These two find the newest value, as the lock of the bucket puts them and the wakes of a word in a row; else the
  * calls order nothing, although Linux has full barriers there: the library must not depend on what nobody promises.
  * Time is virtual: it moves when a deadline passes or a clock reading is chosen to be late.
  */

@@ -12,21 +12,20 @@
  *   and what that has read.
  * - A read-modify-write reads the newest message. What it adds carries on the view of that one: the release sequence. A
  *   failed compare-and-swap is a relaxed load.
- * - Fences: an acquire fence joins what relaxed loads before it have read; a relaxed store after a release fence carries
- *   the view of that moment.
+ * - Fences: an acquire fence joins what relaxed loads before it have read; a relaxed store after a release fence
+ *   carries the view of that moment.
  * - seq_cst: one more view, of nobody. A fence joins it and leaves its own there; an access of a location reads or adds
  *   nothing older than that says of the location, and leaves there what it read or added.
  * - The kernel reads the newest.
  * A plain write ends a history: without races all other accesses come before it or after it.
  *
- * So what runs is what C11 allows, as far as: no load depends on a store that comes later (no cycle of program order and
- * reads-from; compilers and processors that do this are rare, and the library's loads are followed by exchanges that
- * depend on them); a read-modify-write comes after all stores to its word that were made before; seq_cst is stronger
- * than C11 where it is mixed with weaker accesses of the same word. The library has no fence and no seq_cst. Histories
- * are short: what is older than HISTORY_MOST messages is not read any more.
+ * So what runs is what C11 allows, but for this: no load depends on a store that comes later (no cycle of program order
+ * and reads-from: load buffering); a read-modify-write comes after all stores to its word that were made before it;
+ * seq_cst is stronger than C11 where it is mixed with weaker accesses of the same words. The library has no fence and
+ * no seq_cst. Histories are short: what is older than HISTORY_MOST messages is not read any more.
  * Delayed stores (memory.c) are not made besides: that nobody reads a store yet is all they do.
- * State: what a thread may read is the part of the histories that some thread has not passed; a view says how many newer
- * messages there are, of these locations only. That is what a state is known by, besides its values.
+ * State: what a thread may read is the part of the histories that some thread has not passed; a view says how many
+ * newer messages there are, of these locations only. That is what a state is known by, besides its values.
  * Sources: J. Kang et al., "A Promising Semantics for Relaxed-Memory Concurrency" (POPL 2017): messages and views,
  * without its promises; O. Lahav et al., "Repairing Sequential Consistency in C/C++11" (PLDI 2017).
  */
