@@ -7,11 +7,11 @@
  * The outcome of a test is a number: a bit for each value that was read, lowest first, then what is left at the end.
  * x, y and z begin with 0. The names of the shapes are those of J. Alglave et al., "Herding Cats" (2014).
  *
- * Seen to fail: each kind of weak.c's rules was left out, one at a time. Loads that return the newest only (everything
- * that is relaxed), acquires that join no view (mp_*, wrc, isa2), a view that does not move with what is read (corr,
- * cowr), stores that come last only (two_plus_two_w), read-modify-writes that do not carry on (rmw_chain*), stores
- * between a read-modify-write and what it read (rmw_atomic), seq_cst without its view (sb_seq_cst*, iriw_seq_cst*), the
- * kernel's old value (kernel_newest).
+ * Seen to fail, with one of weak.c's rules left out at a time: loads that return the newest only (what is relaxed),
+ * acquires that join no view and stores that release none (mp, wrc, isa2, rmw_chain), a view that does not move with what
+ * is read (corr, corw), stores that come last only (two_plus_two_w), read-modify-writes that do not carry on
+ * (rmw_chain_goes_on), stores between one of these and what it has read (rmw_atomic), seq_cst accesses and fences without
+ * their view (sb_seq_cst, iriw_seq_cst, z6_seq_cst), fences that do nothing (mp_fences).
  */
 #include <errno.h>
 
