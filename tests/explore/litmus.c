@@ -8,10 +8,10 @@
  * x, y and z begin with 0. The names of the shapes are those of J. Alglave et al., "Herding Cats" (2014).
  *
  * Seen to fail, with one of weak.c's rules left out at a time: loads that return the newest only (what is relaxed),
- * acquires that join no view and stores that release none (mp, wrc, isa2, rmw_chain), a view that does not move with what
- * is read (corr, corw), stores that come last only (two_plus_two_w), read-modify-writes that do not carry on
- * (rmw_chain_goes_on), stores between one of these and what it has read (rmw_atomic), seq_cst accesses and fences without
- * their view (sb_seq_cst, iriw_seq_cst, z6_seq_cst), fences that do nothing (mp_fences).
+ * acquires that join no view and stores that release none (mp, wrc, isa2, rmw_chain), a view that does not move with
+ * what is read (corr, corw), stores that come last only (two_plus_two_w), read-modify-writes that do not carry on
+ * (rmw_chain_goes_on), stores between one of these and what it has read (rmw_atomic), seq_cst accesses and fences
+ * without their view (sb_seq_cst, iriw_seq_cst, z6_seq_cst), fences that do nothing (mp_fences).
  */
 #include <errno.h>
 
