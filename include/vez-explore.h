@@ -45,6 +45,8 @@ struct x_scenario {
 	unsigned cpus;                   /* processors the library is told of; 0: 1, so that it does not spin */
 	const char *open;                /* why it fails at present */
 	unsigned random;                 /* randomized schedules run besides, where the bound says little */
+	unsigned stale;                  /* so many loads may return what was overwritten, in a search of its own */
+	uint32_t outcomes;               /* a bit for each that x_outcome may be told, and is told in some schedule */
 };
 
 /* X_SCENARIO(name, .setup = f, .thread = { a, b }, .check = g); */
@@ -58,6 +60,10 @@ struct x_scenario {
 /* Ends the schedule as failed unless it holds. */
 #define x_assert(condition) ((condition) ? (void)0 : x_failed(__FILE__, __LINE__, #condition))
 void x_failed(const char *file, int line, const char *condition);
+
+/* How it ended, by a number below 32: the schedule fails unless .outcomes has that bit, the scenario unless its schedules
+ * have reached all that it has. */
+void x_outcome(unsigned n);
 
 /* Waits until it holds. The condition only reads, and only what changes by steps: vez_sem_waiters(&s) == 1. */
 #define x_await(condition) \

@@ -109,7 +109,7 @@ static void left_one(void)
 
 X_SCENARIO(alarm_member_at_once, .setup = make, .thread = { choose_at_once, expire_after_choice, x_alarm },
 	   .check = left_0, .preemptions = 1, .random = 2000);
-X_SCENARIO(alarm_set_one, .setup = make, .thread = { expire_0, x_alarm }, .check = left_0);
+X_SCENARIO(alarm_set_one, .setup = make, .thread = { expire_0, x_alarm }, .check = left_0, .stale = 1);
 X_SCENARIO(alarm_set_two, .setup = make, .thread = { expire_0, file_1, x_alarm }, .check = left_one, .preemptions = 1,
 	   .random = 5000);
 X_SCENARIO(alarm_set_both, .setup = make, .thread = { expire_0, expire_1, x_alarm }, .check = left_0,
@@ -177,7 +177,8 @@ static void file_and_cancel(void)
 X_SCENARIO(alarm_unset, .setup = make, .thread = { acquire_until, release, x_alarm }, .check = left_if_expired,
 	   .preemptions = 1, .random = 5000);
 X_SCENARIO(alarm_not_set, .setup = make, .thread = { acquire_and_release, x_alarm }, .check = left_if_expired);
-X_SCENARIO(alarm_cancel, .setup = make, .thread = { file_and_cancel, x_alarm }, .check = left_0, .preemptions = 2);
+X_SCENARIO(alarm_cancel, .setup = make, .thread = { file_and_cancel, x_alarm }, .check = left_0, .preemptions = 2,
+	   .stale = 1);
 
 /* ---- a token fires at a moment ---- */
 
@@ -227,10 +228,11 @@ static void fire_at_fire_and_wait(void)
 	x_assert(rc[0] == ECANCELED || rc[0] == ETIMEDOUT);
 }
 
-X_SCENARIO(alarm_token, .setup = make, .thread = { fire_at_and_wait, x_alarm }, .check = left_0, .preemptions = 2);
+X_SCENARIO(alarm_token, .setup = make, .thread = { fire_at_and_wait, x_alarm }, .check = left_0, .preemptions = 2,
+	   .stale = 1);
 X_SCENARIO(alarm_token_destroy, .setup = make, .thread = { fire_at_and_destroy, x_alarm }, .preemptions = 2);
 X_SCENARIO(alarm_token_never, .setup = make, .thread = { fire_at_then_never, x_alarm }, .check = unfired,
-	   .preemptions = 2);
+	   .preemptions = 2, .stale = 1);
 X_SCENARIO(alarm_token_fire, .setup = make, .thread = { fire_at_fire_and_wait, x_alarm }, .check = left_0,
 	   .preemptions = 1, .random = 5000);
 
@@ -302,10 +304,10 @@ static void ran_once(void)
 	x_assert(vez_cancel_destroy(&token) == 0);
 }
 
-X_SCENARIO(alarm_hook_detach, .setup = make_hook, .thread = { detach, fire }, .check = ran_or_not);
+X_SCENARIO(alarm_hook_detach, .setup = make_hook, .thread = { detach, fire }, .check = ran_or_not, .stale = 1);
 X_SCENARIO(alarm_hook_detach_two_fires, .setup = make_hook, .thread = { detach, fire, fire }, .check = ran_or_not);
 X_SCENARIO(alarm_hook_try_detach, .setup = make_hook, .thread = { try_detach, fire }, .check = ran_or_not);
-X_SCENARIO(alarm_hook_attach, .setup = make, .thread = { attach, fire }, .check = ran_once);
+X_SCENARIO(alarm_hook_attach, .setup = make, .thread = { attach, fire }, .check = ran_once, .stale = 1);
 
 /* The hook frees itself. */
 static void count_and_free(void *arg)
@@ -320,7 +322,7 @@ static void make_freeing_hook(void)
 	x_assert(vez_cancel_attach(&token, &hook, count_and_free, &hook) == 0);
 }
 
-X_SCENARIO(alarm_hook_free, .setup = make_freeing_hook, .thread = { fire, fire }, .check = ran_once);
+X_SCENARIO(alarm_hook_free, .setup = make_freeing_hook, .thread = { fire, fire }, .check = ran_once, .stale = 1);
 
 /* ---- a child is fired with its parent, or when it is made ---- */
 

@@ -77,7 +77,7 @@ static void meet_1(void)
 	meet(1, 0, 1);
 }
 
-X_SCENARIO(barrier_two, .setup = make_2, .thread = { meet_0, meet_1 }, .check = left_whole);
+X_SCENARIO(barrier_two, .setup = make_2, .thread = { meet_0, meet_1 }, .check = left_whole, .stale = 1);
 
 static void make_2_spinning(void)
 {
@@ -145,7 +145,8 @@ static void pass_acted_1(void)
 	pass_acted(1);
 }
 
-X_SCENARIO(barrier_action, .setup = make_2_acting, .thread = { pass_acted_0, pass_acted_1 }, .check = left_whole);
+X_SCENARIO(barrier_action, .setup = make_2_acting, .thread = { pass_acted_0, pass_acted_1 }, .check = left_whole,
+	   .stale = 1);
 
 /* Rounds of one party: each waits for its turn to act. */
 static void make_1_acting(void)
@@ -398,7 +399,7 @@ static void pass_1_and_destroy(void)
 		first_destroys();
 }
 
-X_SCENARIO(barrier_destroy_2, .setup = make_2, .thread = { pass_and_destroy, pass_and_destroy });
+X_SCENARIO(barrier_destroy_2, .setup = make_2, .thread = { pass_and_destroy, pass_and_destroy }, .stale = 1);
 X_SCENARIO(barrier_destroy_3, .setup = make_3, .thread = { pass_and_destroy, pass_and_destroy, pass_and_destroy });
 X_SCENARIO(barrier_destroy_acting, .setup = make_2_acting_simply, .thread = { pass_and_destroy, pass_and_destroy });
 X_SCENARIO(barrier_destroy_deadline, .setup = make_2, .thread = { pass_until_and_destroy, pass_1_and_destroy });

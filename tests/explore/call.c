@@ -76,7 +76,8 @@ static void call_increment_twice(void)
 
 /* Bodies run one at a time, each once, and before their calls return (the counter is a plain variable). */
 X_SCENARIO(call_three, .setup = make, .thread = { call_increment, call_increment, call_increment }, .check = counted_3);
-X_SCENARIO(call_two_twice, .setup = make, .thread = { call_increment_twice, call_increment_twice }, .check = counted_4);
+X_SCENARIO(call_two_twice, .setup = make, .thread = { call_increment_twice, call_increment_twice }, .check = counted_4,
+	   .stale = 1);
 
 /* A body sees what came before its call, and its caller what the body did, whoever ran it. */
 static void read_told(void *arg)
@@ -120,8 +121,8 @@ static void enter_and_tell(void)
 	vez_monitor_exit(&m);
 }
 
-X_SCENARIO(call_guard_entered, .setup = make, .thread = { call_when_told, enter_and_tell }, .check = left);
-X_SCENARIO(call_entered, .setup = make, .thread = { call_increment, call_increment, enter_and_tell });
+X_SCENARIO(call_guard_entered, .setup = make, .thread = { call_when_told, enter_and_tell }, .check = left, .stale = 1);
+X_SCENARIO(call_entered, .setup = make, .thread = { call_increment, call_increment, enter_and_tell }, .stale = 1);
 
 /* A buffer of one place. */
 static bool is_empty(void *arg)
@@ -186,7 +187,7 @@ X_SCENARIO(call_buffer_three, .setup = make, .thread = { put_twice, take, take }
 X_SCENARIO(call_batch, .setup = make_batch_1, .thread = { call_increment, call_increment, call_increment },
 	   .check = counted_3);
 X_SCENARIO(call_batch_twice, .setup = make_batch_1, .thread = { call_increment_twice, call_increment_twice },
-	   .check = counted_4);
+	   .check = counted_4, .stale = 1);
 X_SCENARIO(call_batch_guard, .setup = make_batch_1, .thread = { call_when_told, call_increment, call_tell },
 	   .check = left);
 
@@ -358,7 +359,7 @@ static void call_unmap(void)
 	}
 }
 
-X_SCENARIO(call_and_unmap, .setup = make, .thread = { call_unmap, call_unmap });
+X_SCENARIO(call_and_unmap, .setup = make, .thread = { call_unmap, call_unmap }, .stale = 1);
 
 /* Who is let go by a body may take the monitor away, while the pusher of that call is still on its way. */
 static void let_go_and_unmap(vez_request_t *request, int result, void *arg)
@@ -397,7 +398,7 @@ static void call_second(void)
 	call_async_at(1);
 }
 
-X_SCENARIO(call_async_unmap, .setup = make_two_async, .thread = { call_first, call_second });
+X_SCENARIO(call_async_unmap, .setup = make_two_async, .thread = { call_first, call_second }, .stale = 1);
 
 /* Somebody else cancels while the call is being pushed. */
 static void cancel(void)
@@ -460,7 +461,7 @@ static void in_order(void)
 	left();
 }
 
-X_SCENARIO(call_order, .setup = make_order, .thread = { call_1_and_2, enter_and_tell }, .check = in_order);
+X_SCENARIO(call_order, .setup = make_order, .thread = { call_1_and_2, enter_and_tell }, .check = in_order, .stale = 1);
 X_SCENARIO(call_order_three, .setup = make_order, .thread = { call_1_and_2, call_increment, enter_and_tell },
 	   .check = in_order);
 

@@ -63,7 +63,7 @@ static void fire(void)
 
 /* The firing happens before the end of each wait that it ends, on whatever object; that includes a wait that is refused
  * because the token fires while it enters. */
-X_SCENARIO(cancel_refused, .setup = make, .thread = { wait_first, tell_and_fire }, .check = check);
+X_SCENARIO(cancel_refused, .setup = make, .thread = { wait_first, tell_and_fire }, .check = check, .stale = 2);
 
 static void tell_and_fire_both(void)
 {
@@ -99,7 +99,7 @@ static void fire_twice(void)
 	vez_cancel_fire(&token);
 }
 
-X_SCENARIO(cancel_again, .setup = make, .thread = { wait_twice, fire_twice }, .check = check);
+X_SCENARIO(cancel_again, .setup = make, .thread = { wait_twice, fire_twice }, .check = check, .stale = 1);
 
 /* Deadline and token at once; the wait leaves nothing behind on the token. */
 static void wait_limited(void)
@@ -137,9 +137,9 @@ static void check_and_destroy(void)
 }
 
 X_SCENARIO(cancel_cleared_meanwhile, .setup = make, .thread = { wait_or_be_refused, fire_and_clear },
-	   .check = check_and_destroy);
+	   .check = check_and_destroy, .stale = 1);
 
-X_SCENARIO(cancel_or_deadline, .setup = make, .thread = { wait_limited, fire }, .check = check);
+X_SCENARIO(cancel_or_deadline, .setup = make, .thread = { wait_limited, fire }, .check = check, .stale = 1);
 X_SCENARIO(cancel_or_deadline_two, .setup = make, .thread = { wait_limited, wait_limited_second, fire },
 	   .check = check);
 
@@ -157,7 +157,7 @@ static void fire_queued(void)
 	vez_cancel_fire(&token);
 }
 
-X_SCENARIO(cancel_unmap, .setup = make, .thread = { wait_and_unmap, fire_queued });
+X_SCENARIO(cancel_unmap, .setup = make, .thread = { wait_and_unmap, fire_queued }, .stale = 2);
 
 /* A wait that was granted leaves its token behind while another thread fires it. */
 static void granted_in_time(void)

@@ -138,8 +138,8 @@ static void wait_for_one(void)
 	free_all();
 }
 
-X_SCENARIO(completions_wait_one, .setup = make_one, .thread = { wait_for_one, release_0 });
-X_SCENARIO(completions_wait_both, .setup = make, .thread = { wait_for_two, release_both });
+X_SCENARIO(completions_wait_one, .setup = make_one, .thread = { wait_for_one, release_0 }, .stale = 1);
+X_SCENARIO(completions_wait_both, .setup = make, .thread = { wait_for_two, release_both }, .stale = 1);
 X_SCENARIO(completions_wait, .setup = make, .thread = { wait_for_two, release_0, release_1 });
 X_SCENARIO(completions_wait_ticking, .setup = make_ticking, .thread = { wait_for_two_ticking, release_0, release_1 });
 
@@ -180,7 +180,8 @@ static void ticked_once(void)
 	free_list();
 }
 
-X_SCENARIO(completions_one_tick, .setup = make_ticking, .thread = { release_0, release_1 }, .check = ticked_once);
+X_SCENARIO(completions_one_tick, .setup = make_ticking, .thread = { release_0, release_1 }, .check = ticked_once,
+	   .stale = 1);
 
 /* The consumer takes the first before the second completes: two ticks. */
 static void ticked_twice(void)
@@ -215,7 +216,8 @@ static void await_and_release_1(void)
 	release(1);
 }
 
-X_SCENARIO(completions_order, .setup = make, .thread = { release_0, await_and_release_1 }, .check = in_order);
+X_SCENARIO(completions_order, .setup = make, .thread = { release_0, await_and_release_1 }, .check = in_order,
+	   .stale = 2);
 
 /* ---- the wait's own limits ---- */
 
@@ -240,7 +242,7 @@ static void rest(void)
 	free_list();
 }
 
-X_SCENARIO(completions_limited, .setup = make_one, .thread = { wait_limited, release_0 }, .check = rest);
+X_SCENARIO(completions_limited, .setup = make_one, .thread = { wait_limited, release_0 }, .check = rest, .stale = 1);
 X_SCENARIO(completions_limited_fire, .setup = make_one, .thread = { wait_limited, release_0, fire }, .check = rest);
 
 /* ---- cancelled, and completed by whoever comes last ---- */

@@ -134,7 +134,7 @@ static void tell_after(void)
 	vez_cond_broadcast(&c);
 }
 
-X_SCENARIO(cond_signal, .setup = make_default, .thread = { wait_till_told, tell_one }, .check = back_1);
+X_SCENARIO(cond_signal, .setup = make_default, .thread = { wait_till_told, tell_one }, .check = back_1, .stale = 1);
 X_SCENARIO(cond_signal_fair, .setup = make_fair, .thread = { wait_till_told, tell_one }, .check = back_1);
 X_SCENARIO(cond_signal_recursive, .setup = make_recursive, .thread = { wait_till_told, tell_one }, .check = back_1);
 X_SCENARIO(cond_signal_checked, .setup = make_checked, .thread = { wait_till_told, tell_one }, .check = back_1);
@@ -199,7 +199,7 @@ static void broadcast_two(void)
 	x_assert(vez_cond_broadcast(&c) == 2);
 }
 
-X_SCENARIO(cond_outside, .setup = make_default, .thread = { wait_once, signal_one }, .check = back_1);
+X_SCENARIO(cond_outside, .setup = make_default, .thread = { wait_once, signal_one }, .check = back_1, .stale = 2);
 X_SCENARIO(cond_outside_fair, .setup = make_fair, .thread = { wait_once, signal_one }, .check = back_1);
 X_SCENARIO(cond_outside_checked, .setup = make_checked, .thread = { wait_once, signal_one }, .check = back_1);
 X_SCENARIO(cond_outside_2, .setup = make_default, .thread = { wait_once, wait_once, signal_two }, .check = back_2);
@@ -305,7 +305,7 @@ static void as_told(void)
 	back_1();
 }
 
-X_SCENARIO(cond_deadline, .setup = make_default, .thread = { until_0, signal_maybe }, .check = as_told);
+X_SCENARIO(cond_deadline, .setup = make_default, .thread = { until_0, signal_maybe }, .check = as_told, .stale = 1);
 X_SCENARIO(cond_deadline_fair, .setup = make_fair, .thread = { until_0, signal_maybe }, .check = as_told);
 X_SCENARIO(cond_deadline_checked, .setup = make_checked, .thread = { until_0, signal_maybe }, .check = as_told);
 X_SCENARIO(cond_deadline_recursive, .setup = make_recursive, .thread = { until_0, signal_maybe }, .check = as_told);
@@ -414,7 +414,7 @@ static void wait_and_destroy(void)
 	x_dead(&c, sizeof c);
 }
 
-X_SCENARIO(cond_destroy, .setup = make_default, .thread = { wait_and_destroy, signal_one });
+X_SCENARIO(cond_destroy, .setup = make_default, .thread = { wait_and_destroy, signal_one }, .stale = 1);
 X_SCENARIO(cond_destroy_fair, .setup = make_fair, .thread = { wait_and_destroy, signal_one });
 
 /* And the mutex with it. */

@@ -175,9 +175,9 @@ static void put_a_twice(void)
 	put(A);
 }
 
-X_SCENARIO(constraint_exclusion, .setup = make, .thread = { put_a, put_a, put_a }, .check = three);
+X_SCENARIO(constraint_exclusion, .setup = make, .thread = { put_a, put_a, put_a }, .check = three, .stale = 1);
 /* The constraint becomes true between the look at it and the queueing. */
-X_SCENARIO(constraint_or_queue, .setup = make_constrained, .thread = { take_a, put_a }, .check = none_left);
+X_SCENARIO(constraint_or_queue, .setup = make_constrained, .thread = { take_a, put_a }, .check = none_left, .stale = 1);
 
 /* When a call that another one has run returns, the object may go, though that one has not left yet. */
 static void take_and_destroy(void)
@@ -187,7 +187,7 @@ static void take_and_destroy(void)
 	x_dead(&o[A], sizeof o[A]);
 }
 
-X_SCENARIO(constraint_first_moment, .setup = make_constrained, .thread = { take_and_destroy, put_a });
+X_SCENARIO(constraint_first_moment, .setup = make_constrained, .thread = { take_and_destroy, put_a }, .stale = 1);
 X_SCENARIO(constraint_two, .setup = make_constrained, .thread = { take_a, take_a, put_a_twice }, .check = none_left);
 
 static void take_limited(void)
@@ -233,7 +233,8 @@ static void two_short(void)
 
 X_SCENARIO(constraint_remove_two, .setup = make_constrained_anew, .thread = { take_a, take_a, take_off },
 	   .check = two_short);
-X_SCENARIO(constraint_remove, .setup = make_constrained_anew, .thread = { take_a, take_off }, .check = one_short);
+X_SCENARIO(constraint_remove, .setup = make_constrained_anew, .thread = { take_a, take_off }, .check = one_short,
+	   .stale = 1);
 X_SCENARIO(constraint_remove_put, .setup = make_constrained_anew, .thread = { take_a, take_off, put_a },
 	   .check = none_left);
 

@@ -72,9 +72,9 @@ static void make_spinning(void)
 	make(VEZ_AUTO_RESET);
 }
 
-X_SCENARIO(event_manual, .setup = make_manual, .thread = { wait_told, tell }, .check = left_set);
+X_SCENARIO(event_manual, .setup = make_manual, .thread = { wait_told, tell }, .check = left_set, .stale = 2);
 X_SCENARIO(event_manual_two, .setup = make_manual, .thread = { wait_told, wait_told, tell }, .check = left_set);
-X_SCENARIO(event_auto, .setup = make_auto, .thread = { wait_told, tell }, .check = left_reset);
+X_SCENARIO(event_auto, .setup = make_auto, .thread = { wait_told, tell }, .check = left_reset, .stale = 2);
 X_SCENARIO(event_auto_spinning, .setup = make_spinning, .thread = { wait_told, tell }, .check = left_reset, .cpus = 2);
 
 static void wait_expired(void)
@@ -176,7 +176,7 @@ static void counted_three(void)
 }
 
 X_SCENARIO(event_auto_lock_2, .setup = make_auto_set, .thread = { lock_and_count, lock_and_count },
-	   .check = counted_two);
+	   .check = counted_two, .stale = 1);
 X_SCENARIO(event_auto_lock_3, .setup = make_auto_set, .thread = { lock_and_count, lock_and_count, lock_and_count },
 	   .check = counted_three);
 
@@ -238,7 +238,8 @@ static void left_by_the_second(void)
 	left(rc[0] != 0 && rc[1] != 0);
 }
 
-X_SCENARIO(event_auto_deadline, .setup = make_auto, .thread = { wait_until_0, set_one }, .check = left_if_expired);
+X_SCENARIO(event_auto_deadline, .setup = make_auto, .thread = { wait_until_0, set_one }, .check = left_if_expired,
+	   .stale = 1);
 X_SCENARIO(event_auto_deadlines, .setup = make_auto, .thread = { wait_until_0, wait_until_1, set_one },
 	   .check = left_by_the_second);
 X_SCENARIO(event_manual_deadline, .setup = make_manual, .thread = { wait_until_0, set_one }, .check = left_set);
@@ -305,7 +306,7 @@ static void expired_and_destroy(void)
 }
 
 X_SCENARIO(event_manual_destroy, .setup = make_manual, .thread = { wait_and_destroy, set_one });
-X_SCENARIO(event_manual_unmap, .setup = make_manual, .thread = { wait_and_unmap, set_one });
+X_SCENARIO(event_manual_unmap, .setup = make_manual, .thread = { wait_and_unmap, set_one }, .stale = 1);
 X_SCENARIO(event_auto_destroy, .setup = make_auto, .thread = { wait_and_destroy, set_one });
 X_SCENARIO(event_auto_unmap, .setup = make_auto, .thread = { wait_and_unmap, set_one });
 X_SCENARIO(event_expired_destroy, .setup = make_manual, .thread = { expired_and_destroy, set_one });

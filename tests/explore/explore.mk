@@ -47,7 +47,8 @@ explore-mutants: $(EXPLORE)
 # ---- the same scenarios on real threads; SAN=thread too ----
 
 X_THREADS := $(B)/tests/explore-threads
-X_THREADS_OBJ := $(patsubst %.c,$(B)/obj/threads/%.o,$(X_SCENARIOS) tests/explore/threads.c)
+X_THREADS_OBJ := $(patsubst %.c,$(B)/obj/threads/%.o,$(filter-out tests/explore/litmus.c,$(X_SCENARIOS)) \
+	tests/explore/threads.c)
 
 $(B)/obj/threads/%.o: %.c
 	@mkdir -p $(@D)

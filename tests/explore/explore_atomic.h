@@ -50,6 +50,10 @@ bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const stru
 #define vez__cas(p, expected, desired, order) \
 	x__cas((p), sizeof *(p), (expected), (uint64_t)X__AS(p, desired), X__SITE(p, order))
 
+/* For the explorer's own tests: the library has no fences. A scenario's setup says that there are some. */
+void x__fences(void);
+void x__fence(int order);
+
 /* The loads of a waiting loop are steps themselves. */
 void x__pause(void);
 #define vez__pause() x__pause()

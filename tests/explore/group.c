@@ -66,7 +66,7 @@ static void read_together(void)
 	leave();
 }
 
-X_SCENARIO(group_two_groups, .setup = make, .thread = { write_alone, read_together }, .check = left);
+X_SCENARIO(group_two_groups, .setup = make, .thread = { write_alone, read_together }, .check = left, .stale = 2);
 X_SCENARIO(group_one_and_two, .setup = make, .thread = { write_alone, read_together, read_together }, .check = left);
 X_SCENARIO(group_three_groups, .setup = make, .thread = { write_alone, read_together, write_3 }, .check = left);
 
@@ -82,7 +82,8 @@ static void write_twice(void)
 	write_alone();
 }
 
-X_SCENARIO(group_again, .setup = make, .thread = { write_twice, read_twice }, .check = left, .preemptions = 2);
+X_SCENARIO(group_again, .setup = make, .thread = { write_twice, read_twice }, .check = left, .preemptions = 2,
+	   .stale = 1);
 
 /* All members that wait enter by one leave, and meet inside. */
 static void meet_inside(void)
@@ -287,7 +288,7 @@ static void give_up_and_destroy(void)
 }
 
 X_SCENARIO(group_destroy, .setup = make_held, .thread = { enter_and_destroy, leave });
-X_SCENARIO(group_unmap, .setup = make_held, .thread = { enter_and_unmap, leave });
+X_SCENARIO(group_unmap, .setup = make_held, .thread = { enter_and_unmap, leave }, .stale = 1);
 X_SCENARIO(group_destroy_after_try, .setup = make_held, .thread = { try_and_destroy, leave });
 X_SCENARIO(group_destroy_after_give_up, .setup = make_held, .thread = { give_up_and_destroy, leave });
 

@@ -166,7 +166,7 @@ static void try_once(void)
 		unlock();
 }
 
-X_SCENARIO(mutex_when, .setup = make_default, .thread = { when_1, set_next }, .check = counted_1);
+X_SCENARIO(mutex_when, .setup = make_default, .thread = { when_1, set_next }, .check = counted_1, .stale = 1);
 X_SCENARIO(mutex_when_fair, .setup = make_fair, .thread = { when_1, set_next }, .check = counted_1);
 X_SCENARIO(mutex_when_recursive, .setup = make_recursive, .thread = { when_1, set_next }, .check = counted_1);
 X_SCENARIO(mutex_when_checked, .setup = make_checked, .thread = { when_1, set_next }, .check = counted_1);
@@ -678,7 +678,7 @@ static void set_twice_and_signal(void)
 	set_and_signal();
 }
 
-X_SCENARIO(cond_when, .setup = make_default, .thread = { told_1, set_and_signal }, .check = counted_1);
+X_SCENARIO(cond_when, .setup = make_default, .thread = { told_1, set_and_signal }, .check = counted_1, .stale = 1);
 X_SCENARIO(cond_when_fair, .setup = make_fair, .thread = { told_1, set_and_signal }, .check = counted_1);
 X_SCENARIO(cond_when_recursive, .setup = make_recursive, .thread = { told_1, set_and_signal }, .check = counted_1);
 X_SCENARIO(cond_when_checked, .setup = make_checked, .thread = { told_1, set_and_signal }, .check = counted_1);

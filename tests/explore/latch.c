@@ -76,12 +76,13 @@ static void make_spinning(void)
 	make(2);
 }
 
-X_SCENARIO(latch_two_count_down, .setup = make_2, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open);
+X_SCENARIO(latch_two_count_down, .setup = make_2, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open,
+	   .stale = 1);
 X_SCENARIO(latch_two_wait, .setup = make_2, .thread = { wait_for_both, wait_for_both, tell_0, tell_1 },
 	   .check = left_open);
 X_SCENARIO(latch_spinning, .setup = make_spinning, .thread = { wait_for_both, tell_0, tell_1 }, .check = left_open,
 	   .cpus = 2);
-X_SCENARIO(latch_look, .setup = make_2, .thread = { look_for_both, tell_0, tell_1 }, .check = left_open);
+X_SCENARIO(latch_look, .setup = make_2, .thread = { look_for_both, tell_0, tell_1 }, .check = left_open, .stale = 1);
 
 static void count_down(void)
 {
@@ -120,7 +121,7 @@ static void fire(void)
 	vez_cancel_fire(&token);
 }
 
-X_SCENARIO(latch_deadline, .setup = make_1, .thread = { wait_until_0, count_down }, .check = left_open);
+X_SCENARIO(latch_deadline, .setup = make_1, .thread = { wait_until_0, count_down }, .check = left_open, .stale = 1);
 X_SCENARIO(latch_deadlines, .setup = make_1, .thread = { wait_until_0, wait_until_1, count_down }, .check = left_open);
 X_SCENARIO(latch_deadline_two, .setup = make_1, .thread = { wait_until_0, wait_once, count_down }, .check = left_open);
 X_SCENARIO(latch_token, .setup = make_1, .thread = { wait_with_token, fire, count_down }, .check = left_open);
@@ -147,8 +148,8 @@ static void count_one(void)
 	x_assert(vez_latch_count_down(&l, 1) == 0);
 }
 
-X_SCENARIO(latch_destroy, .setup = make_1, .thread = { wait_and_destroy, count_one });
-X_SCENARIO(latch_unmap, .setup = make_1, .thread = { wait_and_unmap, count_one });
+X_SCENARIO(latch_destroy, .setup = make_1, .thread = { wait_and_destroy, count_one }, .stale = 1);
+X_SCENARIO(latch_unmap, .setup = make_1, .thread = { wait_and_unmap, count_one }, .stale = 2);
 X_SCENARIO(latch_unmap_two, .setup = make_2, .thread = { wait_and_unmap, count_one, count_one });
 
 /* A newcomer passes while the one that opened it has yet to leave, and unmaps it. */

@@ -49,10 +49,11 @@ static void counted_3(void)
 	free_again();
 }
 
-X_SCENARIO(lock_two, .setup = make, .thread = { enter_and_count, enter_and_count }, .check = counted_2);
-X_SCENARIO(lock_twice, .setup = make, .thread = { enter_and_count_twice, enter_and_count }, .check = counted_3);
+X_SCENARIO(lock_two, .setup = make, .thread = { enter_and_count, enter_and_count }, .check = counted_2, .stale = 2);
+X_SCENARIO(lock_twice, .setup = make, .thread = { enter_and_count_twice, enter_and_count }, .check = counted_3,
+	   .stale = 2);
 X_SCENARIO(lock_three, .setup = make, .thread = { enter_and_count, enter_and_count, enter_and_count },
-	   .check = counted_3, .preemptions = 3);
+	   .check = counted_3, .preemptions = 3, .stale = 1);
 
 static void make_spinning(void)
 {
@@ -95,7 +96,7 @@ static void served_all(void)
 }
 
 X_SCENARIO(lock_state_changes, .setup = make, .thread = { enter_and_serve, add_state, add_state }, .check = served_all,
-	   .preemptions = 3);
+	   .preemptions = 3, .stale = 1);
 
 /* The leaving exchange is the last touch: the last one to have been inside may unmap the word. */
 static void enter_and_unmap_last(void)
@@ -107,4 +108,4 @@ static void enter_and_unmap_last(void)
 		x_dead(&word, sizeof word);
 }
 
-X_SCENARIO(lock_unmap, .setup = make, .thread = { enter_and_unmap_last, enter_and_unmap_last });
+X_SCENARIO(lock_unmap, .setup = make, .thread = { enter_and_unmap_last, enter_and_unmap_last }, .stale = 2);

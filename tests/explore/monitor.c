@@ -115,7 +115,7 @@ static void release_two(void)
 	release(2);
 }
 
-X_SCENARIO(monitor_handoff, .setup = make_0, .thread = { acquire_told, tell_and_release }, .check = left_0);
+X_SCENARIO(monitor_handoff, .setup = make_0, .thread = { acquire_told, tell_and_release }, .check = left_0, .stale = 2);
 X_SCENARIO(monitor_two_waiters, .setup = make_0, .thread = { acquire_one, acquire_one, release_two },
 	   .check = left_0);
 X_SCENARIO(monitor_two_releases, .setup = make_0, .thread = { acquire_one, release_one, acquire_one, release_one },
@@ -187,7 +187,7 @@ static void fire(void)
 	vez_cancel_fire(&token);
 }
 
-X_SCENARIO(monitor_token, .setup = make_token, .thread = { acquire_cancelled, fire }, .check = left_0);
+X_SCENARIO(monitor_token, .setup = make_token, .thread = { acquire_cancelled, fire }, .check = left_0, .stale = 1);
 X_SCENARIO(monitor_token_release, .setup = make_token, .thread = { acquire_or_cancelled, fire, release_one },
 	   .check = left_if_expired);
 X_SCENARIO(monitor_token_deadline, .setup = make_token, .thread = { acquire_limited, fire, release_one },
@@ -210,7 +210,7 @@ static void make_unmapped(void)
 	make(0);
 }
 
-X_SCENARIO(monitor_unmap, .setup = make_unmapped, .thread = { acquire_and_destroy, release_one });
+X_SCENARIO(monitor_unmap, .setup = make_unmapped, .thread = { acquire_and_destroy, release_one }, .stale = 1);
 
 /* Destroyed by who is let go: EBUSY at most while the other is still inside. */
 static void acquire_and_try_destroy(void)
@@ -220,7 +220,7 @@ static void acquire_and_try_destroy(void)
 		x_dead(&m, sizeof m);
 }
 
-X_SCENARIO(monitor_destroy, .setup = make_0, .thread = { acquire_and_try_destroy, release_one });
+X_SCENARIO(monitor_destroy, .setup = make_0, .thread = { acquire_and_try_destroy, release_one }, .stale = 1);
 
 /* ---- keys ---- */
 

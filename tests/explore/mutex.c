@@ -104,20 +104,21 @@ static void lock_and_count_twice(void)
 	lock_and_count();
 }
 
-X_SCENARIO(mutex_2, .setup = make_default, .thread = { lock_and_count, lock_and_count }, .check = counted_2);
+X_SCENARIO(mutex_2, .setup = make_default, .thread = { lock_and_count, lock_and_count }, .check = counted_2,
+	   .stale = 2);
 X_SCENARIO(mutex_3, .setup = make_default, .thread = { lock_and_count, lock_and_count, lock_and_count },
 	   .check = counted_3);
 X_SCENARIO(mutex_4, .setup = make_default,
 	   .thread = { lock_and_count, lock_and_count, lock_and_count, lock_and_count }, .check = counted_4);
 X_SCENARIO(mutex_twice, .setup = make_default, .thread = { lock_and_count_twice, lock_and_count },
-	   .check = counted_3);
+	   .check = counted_3, .stale = 1);
 X_SCENARIO(mutex_twice_3, .setup = make_default, .thread = { lock_and_count_twice, lock_and_count, lock_and_count },
 	   .check = counted_4);
 X_SCENARIO(mutex_fair_2, .setup = make_fair, .thread = { lock_and_count, lock_and_count }, .check = counted_2);
 X_SCENARIO(mutex_fair_3, .setup = make_fair, .thread = { lock_and_count, lock_and_count, lock_and_count },
 	   .check = counted_3);
 X_SCENARIO(mutex_fair_twice, .setup = make_fair, .thread = { lock_and_count_twice, lock_and_count },
-	   .check = counted_3);
+	   .check = counted_3, .stale = 2);
 X_SCENARIO(mutex_checked_2, .setup = make_checked, .thread = { lock_and_count, lock_and_count }, .check = counted_2);
 X_SCENARIO(mutex_spinning, .setup = make_spinning, .thread = { lock_and_count, lock_and_count }, .check = counted_2,
 	   .cpus = 2);
@@ -212,13 +213,13 @@ static void counted_within_limits_2(void)
 }
 
 X_SCENARIO(mutex_deadline, .setup = make_default, .thread = { until_0, lock_and_count },
-	   .check = counted_within_limits);
+	   .check = counted_within_limits, .stale = 1);
 X_SCENARIO(mutex_deadline_3, .setup = make_default, .thread = { until_0, lock_and_count, lock_and_count },
 	   .check = counted_within_limits_2);
 X_SCENARIO(mutex_deadlines, .setup = make_default, .thread = { until_0, until_1, lock_and_count },
 	   .check = counted_within_limits);
 X_SCENARIO(mutex_fair_deadline, .setup = make_fair, .thread = { until_0, lock_and_count },
-	   .check = counted_within_limits);
+	   .check = counted_within_limits, .stale = 1);
 X_SCENARIO(mutex_fair_deadline_3, .setup = make_fair, .thread = { until_0, lock_and_count, lock_and_count },
 	   .check = counted_within_limits_2);
 X_SCENARIO(mutex_fair_deadlines, .setup = make_fair, .thread = { until_0, until_1, lock_and_count },
@@ -321,7 +322,7 @@ static void with_token(void)
 }
 
 X_SCENARIO(mutex_token, .setup = make_default, .thread = { with_token, lock_and_count, fire },
-	   .check = counted_within_limits);
+	   .check = counted_within_limits, .stale = 1);
 X_SCENARIO(mutex_fair_token, .setup = make_fair, .thread = { with_token, lock_and_count, fire },
 	   .check = counted_within_limits);
 X_SCENARIO(mutex_token_4, .setup = make_default, .thread = { with_token, lock_and_count, fire, lock_and_count },
@@ -351,7 +352,7 @@ static void counted_2_to_4(void)
 }
 
 X_SCENARIO(mutex_overtaken, .setup = make_default, .thread = { count_if_held, overtake }, .check = counted_2_to_4,
-	   .faults = 2);
+	   .faults = 2, .stale = 1);
 X_SCENARIO(mutex_overtaken_checked, .setup = make_checked, .thread = { count_if_held, overtake },
 	   .check = counted_2_to_4, .faults = 2);
 
@@ -399,7 +400,8 @@ static void lock_thrice(void)
 	x_assert(vez_mutex_holds(&m) == 0);
 }
 
-X_SCENARIO(mutex_recursive, .setup = make_recursive, .thread = { lock_thrice, lock_thrice }, .check = counted_2);
+X_SCENARIO(mutex_recursive, .setup = make_recursive, .thread = { lock_thrice, lock_thrice }, .check = counted_2,
+	   .stale = 1);
 X_SCENARIO(mutex_recursive_3, .setup = make_recursive, .thread = { lock_thrice, lock_and_count, lock_and_count },
 	   .check = counted_3);
 
@@ -492,7 +494,8 @@ static void lock_and_end(void)
 	end();
 }
 
-X_SCENARIO(mutex_destroy_deadline, .setup = make_ended_default, .thread = { limited_and_end, lock_and_end });
+X_SCENARIO(mutex_destroy_deadline, .setup = make_ended_default, .thread = { limited_and_end, lock_and_end },
+	   .stale = 1);
 X_SCENARIO(mutex_fair_destroy_deadline, .setup = make_ended_fair, .thread = { limited_and_end, lock_and_end });
 X_SCENARIO(mutex_destroy_token, .setup = make_ended_default, .thread = { limited_and_end, lock_and_end, fire });
 X_SCENARIO(mutex_fair_destroy_token, .setup = make_ended_fair, .thread = { limited_and_end, lock_and_end, fire });

@@ -69,9 +69,9 @@ static void tried_once(void)
 	x_assert(once.core_.length_ == 0);
 }
 
-X_SCENARIO(once_two, .setup = make, .thread = { use_again, use_again }, .check = tried_once);
+X_SCENARIO(once_two, .setup = make, .thread = { use_again, use_again }, .check = tried_once, .stale = 2);
 X_SCENARIO(once_three, .setup = make, .thread = { use, use, use }, .check = tried_once);
-X_SCENARIO(once_nested, .setup = make, .thread = { use_nested, use_nested }, .check = tried_once);
+X_SCENARIO(once_nested, .setup = make, .thread = { use_nested, use_nested }, .check = tried_once, .stale = 1);
 
 static void fail_at_first(void)
 {
@@ -86,7 +86,7 @@ static void tried_twice(void)
 	x_assert(once.core_.length_ == 0);
 }
 
-X_SCENARIO(once_fails, .setup = make, .thread = { fail_at_first, fail_at_first }, .check = tried_twice);
+X_SCENARIO(once_fails, .setup = make, .thread = { fail_at_first, fail_at_first }, .check = tried_twice, .stale = 1);
 X_SCENARIO(once_fails_three, .setup = make, .thread = { fail_at_first, fail_at_first, fail_at_first },
 	   .check = tried_twice);
 
@@ -139,4 +139,4 @@ static void be_second_and_unmap(void)
 	x_dead(&once, sizeof once);
 }
 
-X_SCENARIO(once_unmap, .setup = make_untold, .thread = { be_first, be_second_and_unmap });
+X_SCENARIO(once_unmap, .setup = make_untold, .thread = { be_first, be_second_and_unmap }, .stale = 1);

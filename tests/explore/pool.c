@@ -78,10 +78,12 @@ static void all_are_back(void)
 	x_assert(first != 0 && second != 0 && first != second && take() == 0);
 }
 
-X_SCENARIO(pool_unused, .setup = make_unused, .thread = { take_two, take_two_give_first }, .check = all_are_back);
-X_SCENARIO(pool_linked, .setup = make_linked, .thread = { take_two, take_two_give_first }, .check = all_are_back);
+X_SCENARIO(pool_unused, .setup = make_unused, .thread = { take_two, take_two_give_first }, .check = all_are_back,
+	   .stale = 1);
+X_SCENARIO(pool_linked, .setup = make_linked, .thread = { take_two, take_two_give_first }, .check = all_are_back,
+	   .stale = 1);
 X_SCENARIO(pool_three, .setup = make_linked, .thread = { take_and_give, take_and_give, take_two_give_first },
-	   .check = all_are_back);
+	   .check = all_are_back, .stale = 1);
 
 /* ---- a shared word comes back, once ---- */
 
@@ -137,7 +139,8 @@ static void word_is_back(void)
 	give_word(first);
 }
 
-X_SCENARIO(shared_given_back, .setup = make_word, .thread = { wait_limited, wait_limited }, .check = word_is_back);
+X_SCENARIO(shared_given_back, .setup = make_word, .thread = { wait_limited, wait_limited }, .check = word_is_back,
+	   .stale = 1);
 X_SCENARIO(shared_given_back_open, .setup = make_word, .thread = { wait_limited, wait_open, open_latch },
 	   .check = word_is_back);
 
@@ -172,4 +175,4 @@ static void no_word_is_back_twice(void)
 }
 
 X_SCENARIO(shared_parted, .setup = make_word, .thread = { wait_set, pulse }, .check = no_word_is_back_twice,
-	   .preemptions = 2);
+	   .preemptions = 2, .stale = 2);

@@ -95,8 +95,9 @@ static void take_what_was_told(void)
 	x_assert(told == 7);
 }
 
-X_SCENARIO(queue_handoff, .setup = make_1, .thread = { tell_and_put, take_what_was_told }, .check = left_0);
-X_SCENARIO(queue_rendezvous, .setup = make_0, .thread = { tell_and_put, take_what_was_told }, .check = left_0);
+X_SCENARIO(queue_handoff, .setup = make_1, .thread = { tell_and_put, take_what_was_told }, .check = left_0, .stale = 2);
+X_SCENARIO(queue_rendezvous, .setup = make_0, .thread = { tell_and_put, take_what_was_told }, .check = left_0,
+	   .stale = 1);
 
 static void put_1_2_3(void)
 {
@@ -214,7 +215,8 @@ static void make_2(void)
 	make(2);
 }
 
-X_SCENARIO(queue_try_never_busy, .setup = make_2, .thread = { put_and_try_take, put_and_try_take }, .check = left_0);
+X_SCENARIO(queue_try_never_busy, .setup = make_2, .thread = { put_and_try_take, put_and_try_take }, .check = left_0,
+	   .stale = 1);
 
 /* While a putter waits there is always an item: a try finds one, whatever the other take is doing. */
 static void take_when_putter_waits(void)
@@ -299,7 +301,8 @@ static void put_or_not(void)
 	left(rc[0] == 0 ? 1 : 0);
 }
 
-X_SCENARIO(queue_putter_deadline, .setup = make_1_full, .thread = { put_until_0, take_stored }, .check = put_or_not);
+X_SCENARIO(queue_putter_deadline, .setup = make_1_full, .thread = { put_until_0, take_stored }, .check = put_or_not,
+	   .stale = 1);
 
 static void put_until_rendezvous(void)
 {
@@ -425,7 +428,7 @@ static void nothing(void)
 {
 }
 
-X_SCENARIO(queue_unmap_by_taker, .setup = make_1, .thread = { take_and_destroy, put_10 }, .check = nothing);
+X_SCENARIO(queue_unmap_by_taker, .setup = make_1, .thread = { take_and_destroy, put_10 }, .check = nothing, .stale = 1);
 X_SCENARIO(queue_unmap_by_taker_rendezvous, .setup = make_0, .thread = { take_and_destroy, put_10 }, .check = nothing);
 
 static void put_and_destroy(void)

@@ -198,7 +198,7 @@ X_SCENARIO(request_quiet_wait, .setup = make_quiet, .thread = { wait_quiet, wait
 	   .preemptions = 1);
 
 X_SCENARIO(request_grant_cancel, .setup = make_queued, .thread = { release_one, cancel_and_wait },
-	   .check = completed_once);
+	   .check = completed_once, .stale = 1);
 X_SCENARIO(request_grant_deadline, .setup = make_with_deadline, .thread = { release_one, wait, x_alarm },
 	   .check = completed_once);
 X_SCENARIO(request_grant_cancel_deadline, .setup = make_with_deadline,
@@ -206,7 +206,8 @@ X_SCENARIO(request_grant_cancel_deadline, .setup = make_with_deadline,
 X_SCENARIO(request_grant_fire_cancel, .setup = make_with_token, .thread = { release_one, fire, cancel_and_wait },
 	   .check = completed_once);
 X_SCENARIO(request_fire_deadline, .setup = make_with_limits, .thread = { fire, wait, x_alarm }, .check = ended_once);
-X_SCENARIO(request_fire_cancel, .setup = make_with_token, .thread = { fire, cancel_and_wait }, .check = ended_once);
+X_SCENARIO(request_fire_cancel, .setup = make_with_token, .thread = { fire, cancel_and_wait }, .check = ended_once,
+	   .stale = 1);
 
 /* Filed while the others are at it already. */
 static void file_and_wait(void)
@@ -252,10 +253,10 @@ static void make_alarm_0(void)
 	make_0();
 }
 
-X_SCENARIO(request_file_grant, .setup = make_0, .thread = { file_and_wait, release_one }, .check = filed_1);
+X_SCENARIO(request_file_grant, .setup = make_0, .thread = { file_and_wait, release_one }, .check = filed_1, .stale = 2);
 X_SCENARIO(request_file_grant_fire, .setup = make_0, .thread = { file_with_token, release_one, fire },
 	   .check = filed_1);
-X_SCENARIO(request_file_fire, .setup = make_0, .thread = { file_with_token, fire }, .check = filed_0);
+X_SCENARIO(request_file_fire, .setup = make_0, .thread = { file_with_token, fire }, .check = filed_0, .stale = 1);
 X_SCENARIO(request_file_limits, .setup = make_alarm_0, .thread = { file_with_limits, fire, x_alarm },
 	   .check = filed_0, .preemptions = 1, .random = 5000);
 
@@ -282,7 +283,7 @@ static void wait_told(void)
 	x_assert(told == 2);
 }
 
-X_SCENARIO(request_wait_call, .setup = make_telling, .thread = { wait_told, tell_and_release });
+X_SCENARIO(request_wait_call, .setup = make_telling, .thread = { wait_told, tell_and_release }, .stale = 1);
 X_SCENARIO(request_wait_call_two, .setup = make_telling, .thread = { wait_told, wait_told, tell_and_release });
 
 /* A wait's own limit leaves the request as it was. */
@@ -325,7 +326,7 @@ static void release_when_seen(void)
 	release_one();
 }
 
-X_SCENARIO(request_wait_freed, .setup = make_freeing, .thread = { wait_seen, release_when_seen });
+X_SCENARIO(request_wait_freed, .setup = make_freeing, .thread = { wait_seen, release_when_seen }, .stale = 1);
 
 /* Freed by who has waited, or seen the result: nobody touches it after that. */
 static void wait_and_free(void)
@@ -374,8 +375,8 @@ X_SCENARIO(request_wait_free, .setup = make_silent, .thread = { wait_and_free, t
 X_SCENARIO(request_wait_eventfd, .setup = make_ticking, .thread = { wait_and_free, tell_and_release },
 	   .check = ticked_once);
 X_SCENARIO(request_result_free, .setup = make_ticking, .thread = { result_and_free, tell_and_release },
-	   .check = ticked_once);
-X_SCENARIO(request_tick_free, .setup = make_ticking, .thread = { tick_and_free, tell_and_release });
+	   .check = ticked_once, .stale = 1);
+X_SCENARIO(request_tick_free, .setup = make_ticking, .thread = { tick_and_free, tell_and_release }, .stale = 1);
 
 /* The tick comes once, and after it nobody touches the semaphore either. */
 static void tick_and_free_both(void)
@@ -739,7 +740,8 @@ static void fifo_left(void)
 }
 
 X_SCENARIO(request_fifo, .setup = make_pass_on, .thread = { acquire_after, release_when_two }, .check = fifo_left);
-X_SCENARIO(request_head_cancelled, .setup = make_big_head, .thread = { acquire_one, cancel_head }, .check = gone);
+X_SCENARIO(request_head_cancelled, .setup = make_big_head, .thread = { acquire_one, cancel_head }, .check = gone,
+	   .stale = 1);
 X_SCENARIO(request_head_fired, .setup = make_big_head_token, .thread = { acquire_one, fire }, .check = gone);
 
 static void acquire_and_wait(void)
@@ -781,7 +783,7 @@ static void acquire_and_release_until(void)
 }
 
 X_SCENARIO(request_barging, .setup = make_barging_queued, .thread = { acquire_and_release, release_one },
-	   .check = barged);
+	   .check = barged, .stale = 1);
 X_SCENARIO(request_barging_until, .setup = make_barging_queued, .thread = { acquire_and_release_until, release_one },
 	   .check = barged);
 X_SCENARIO(request_barging_cancel, .setup = make_barging_queued,
@@ -927,7 +929,7 @@ static void settle_and_destroy(void)
 }
 
 X_SCENARIO(request_monitor_destroy, .setup = make_monitor, .thread = { settle_and_destroy, cancel_or_late },
-	   .check = called);
+	   .check = called, .stale = 1);
 X_SCENARIO(request_monitor_destroy_fire, .setup = make_monitor, .thread = { settle_and_destroy, fire },
 	   .check = called);
 X_SCENARIO(request_monitor_destroy_both, .setup = make_monitor, .thread = { settle_and_destroy, fire, cancel_or_late },

@@ -304,7 +304,7 @@ static void open_and_enter(void)
 }
 
 X_SCENARIO(rest_bodies, .setup = make_calls, .thread = { call_and_open, x_alarm }, .check = in_order_and_gone,
-	   .preemptions = 2);
+	   .preemptions = 2, .stale = 1);
 X_SCENARIO(rest_bodies_unmap, .setup = make_calls, .thread = { enter_and_open_last, await_both_and_unmap, x_alarm },
 	   .preemptions = 1, .random = 5000);
 X_SCENARIO(rest_bodies_entered, .setup = make_calls, .thread = { open_and_enter, await_both_and_unmap_two, x_alarm },

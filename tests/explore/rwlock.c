@@ -149,11 +149,14 @@ static void read_and_unlock(void)
 
 /* ---- hand-off ---- */
 
-X_SCENARIO(rw_write_to_read, .setup = make_written, .thread = { read_told, tell_and_unlock }, .check = left_free);
+X_SCENARIO(rw_write_to_read, .setup = make_written, .thread = { read_told, tell_and_unlock }, .check = left_free,
+	   .stale = 2);
 X_SCENARIO(rw_write_to_read_fifo, .setup = make_written_fifo, .thread = { read_told, tell_and_unlock },
 	   .check = left_free);
-X_SCENARIO(rw_read_to_write, .setup = make_read, .thread = { write_one, read_and_unlock }, .check = left_free);
-X_SCENARIO(rw_write_to_write, .setup = make_written, .thread = { write_one, tell_and_unlock }, .check = left_free);
+X_SCENARIO(rw_read_to_write, .setup = make_read, .thread = { write_one, read_and_unlock }, .check = left_free,
+	   .stale = 2);
+X_SCENARIO(rw_write_to_write, .setup = make_written, .thread = { write_one, tell_and_unlock }, .check = left_free,
+	   .stale = 1);
 X_SCENARIO(rw_write_to_two_readers, .setup = make_written, .thread = { read_told, read_told, tell_and_unlock },
 	   .check = left_free);
 X_SCENARIO(rw_write_to_two_readers_fifo, .setup = make_written_fifo,
@@ -194,8 +197,8 @@ static void wrote_two(void)
 	wrote(2);
 }
 
-X_SCENARIO(rw_two_writers, .setup = make_hoare, .thread = { write_one, write_one }, .check = wrote_two);
-X_SCENARIO(rw_reader_writer, .setup = make_hoare, .thread = { read_one, write_one }, .check = wrote_one);
+X_SCENARIO(rw_two_writers, .setup = make_hoare, .thread = { write_one, write_one }, .check = wrote_two, .stale = 2);
+X_SCENARIO(rw_reader_writer, .setup = make_hoare, .thread = { read_one, write_one }, .check = wrote_one, .stale = 1);
 X_SCENARIO(rw_two_readers_writer, .setup = make_hoare, .thread = { read_one, write_one, read_one }, .check = wrote_one);
 X_SCENARIO(rw_two_readers_writer_fifo, .setup = make_fifo, .thread = { read_one, write_one, read_one },
 	   .check = wrote_one);
@@ -365,7 +368,7 @@ static void wrote_unless_late(void)
 }
 
 X_SCENARIO(rw_writer_deadline, .setup = make_read, .thread = { write_until, read_and_unlock },
-	   .check = wrote_unless_late);
+	   .check = wrote_unless_late, .stale = 1);
 X_SCENARIO(rw_reader_deadline, .setup = make_written, .thread = { read_until, unlock_write }, .check = left_free);
 
 /* The reader behind a writer that gives up goes though nobody unlocks. */
@@ -431,7 +434,7 @@ static void downgrade(void)
 	x_assert(mine == 1);
 }
 
-X_SCENARIO(rw_downgrade, .setup = make_written, .thread = { downgrade, write_one }, .check = wrote_two);
+X_SCENARIO(rw_downgrade, .setup = make_written, .thread = { downgrade, write_one }, .check = wrote_two, .stale = 1);
 X_SCENARIO(rw_downgrade_reader, .setup = make_written, .thread = { downgrade, write_one, read_one },
 	   .check = wrote_two);
 X_SCENARIO(rw_downgrade_reader_fifo, .setup = make_written_fifo, .thread = { downgrade, write_one, read_one },
@@ -461,7 +464,7 @@ X_SCENARIO(rw_upgrade_three, .setup = make_read_thrice, .thread = { upgrade, upg
 	   .check = wrote_three);
 X_SCENARIO(rw_upgrade_reader_leaves, .setup = make_read_twice, .thread = { upgrade, unlock_read, read_one },
 	   .check = wrote_one);
-X_SCENARIO(rw_upgrade_writer, .setup = make_read, .thread = { upgrade, write_one }, .check = wrote_two);
+X_SCENARIO(rw_upgrade_writer, .setup = make_read, .thread = { upgrade, write_one }, .check = wrote_two, .stale = 1);
 X_SCENARIO(rw_upgrade_writer_reader, .setup = make_read, .thread = { upgrade, write_one, read_one },
 	   .check = wrote_two);
 X_SCENARIO(rw_upgrade_writer_reader_fifo, .setup = make_read_fifo, .thread = { upgrade, write_one, read_one },
@@ -632,7 +635,7 @@ static void write_and_unmap(void)
 }
 
 X_SCENARIO(rw_destroy, .setup = make_read, .thread = { write_and_destroy, unlock_read });
-X_SCENARIO(rw_unmap_reader, .setup = make_written, .thread = { read_and_unmap, unlock_written });
+X_SCENARIO(rw_unmap_reader, .setup = make_written, .thread = { read_and_unmap, unlock_written }, .stale = 1);
 X_SCENARIO(rw_unmap_reader_fifo, .setup = make_written_fifo, .thread = { read_and_unmap, unlock_written });
 X_SCENARIO(rw_unmap_writer, .setup = make_read, .thread = { write_and_unmap, unlock_read });
 

@@ -96,7 +96,7 @@ static void three_entered(void)
 	left();
 }
 
-X_SCENARIO(sched_two, .setup = make_fifo, .thread = { pass_1, pass_2 }, .check = two_entered);
+X_SCENARIO(sched_two, .setup = make_fifo, .thread = { pass_1, pass_2 }, .check = two_entered, .stale = 2);
 X_SCENARIO(sched_three, .setup = make_fifo, .thread = { pass_1, pass_2, pass_3 }, .check = three_entered);
 X_SCENARIO(sched_three_ordered, .setup = make, .thread = { pass_1, pass_2, pass_3 }, .check = three_entered);
 
@@ -214,7 +214,8 @@ static void conserved_two(void)
 	left();
 }
 
-X_SCENARIO(sched_deadline, .setup = make_held, .thread = { pass_until_0, leave_for_another }, .check = conserved);
+X_SCENARIO(sched_deadline, .setup = make_held, .thread = { pass_until_0, leave_for_another }, .check = conserved,
+	   .stale = 1);
 X_SCENARIO(sched_token, .setup = make_held, .thread = { pass_until_0, leave_for_another, fire }, .check = conserved);
 X_SCENARIO(sched_deadline_two, .setup = make_held, .thread = { pass_until_0, pass_2, leave_for_another },
 	   .check = conserved_two);
@@ -289,7 +290,7 @@ static void try_when_told(void)
 }
 
 X_SCENARIO(sched_gap_after_leave, .setup = make_after_gap, .thread = { pass_and_tell, try_when_told },
-	   .check = two_entered);
+	   .check = two_entered, .stale = 1);
 
 /* A gap without end, which is taken back. */
 static void make_in_long_gap(void)
@@ -304,7 +305,7 @@ static void end_gap(void)
 	x_assert(vez_sched_min_gap(&s, 0) == 0);
 }
 
-X_SCENARIO(sched_gap_ends, .setup = make_in_long_gap, .thread = { pass_1, end_gap }, .check = two_entered);
+X_SCENARIO(sched_gap_ends, .setup = make_in_long_gap, .thread = { pass_1, end_gap }, .check = two_entered, .stale = 1);
 X_SCENARIO(sched_gap_ends_two, .setup = make_in_long_gap, .thread = { pass_1, pass_2, end_gap },
 	   .check = three_entered);
 X_SCENARIO(sched_gap_ends_token, .setup = make_in_long_gap, .thread = { pass_until_0, end_gap, fire },
@@ -317,7 +318,7 @@ static void shorten_gap(void)
 }
 
 X_SCENARIO(sched_gap_shortened, .setup = make_in_long_gap, .thread = { pass_1, shorten_gap }, .check = two_entered,
-	   .preemptions = 2);
+	   .preemptions = 2, .stale = 1);
 
 /* Who waited in the gap comes before one who comes after it. */
 static void come_after_2(void)
@@ -374,7 +375,8 @@ static void pass_and_unmap(void)
 }
 
 X_SCENARIO(sched_destroy, .setup = make_held, .thread = { pass_and_destroy, leave_for_another }, .check = nothing);
-X_SCENARIO(sched_unmap, .setup = make_held, .thread = { pass_and_unmap, leave_for_another }, .check = nothing);
+X_SCENARIO(sched_unmap, .setup = make_held, .thread = { pass_and_unmap, leave_for_another }, .check = nothing,
+	   .stale = 1);
 
 /* The one who ended the gap lets it in. */
 X_SCENARIO(sched_unmap_after_gap, .setup = make_in_long_gap, .thread = { pass_and_unmap, end_gap }, .check = nothing);

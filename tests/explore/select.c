@@ -211,7 +211,7 @@ static void told_left(void)
 	left(0, 0);
 }
 
-X_SCENARIO(select_told, .setup = make, .thread = { choose_a_told, tell_and_release_a }, .check = told_left);
+X_SCENARIO(select_told, .setup = make, .thread = { choose_a_told, tell_and_release_a }, .check = told_left, .stale = 1);
 X_SCENARIO(select_two, .setup = make, .thread = { choose_a_or_b, release_a, release_b }, .check = left_the_other);
 X_SCENARIO(select_two_barging, .setup = make_barging, .thread = { choose_a_or_b, release_a, release_b },
 	   .check = left_the_other);
@@ -235,7 +235,8 @@ static void left_one_of_a(void)
 	left(1, 0);
 }
 
-X_SCENARIO(select_same_object, .setup = make, .thread = { choose_a_twice, release_two }, .check = left_one_of_a);
+X_SCENARIO(select_same_object, .setup = make, .thread = { choose_a_twice, release_two }, .check = left_one_of_a,
+	   .stale = 1);
 
 /* ---- two semaphores, a queue and an event, and a token ---- */
 
@@ -717,7 +718,8 @@ static void choose_take(void)
 	x_assert(got[1] == sent[0]);
 }
 
-X_SCENARIO(select_meet, .setup = make_rendezvous, .thread = { choose_put, choose_take }, .check = left_nothing);
+X_SCENARIO(select_meet, .setup = make_rendezvous, .thread = { choose_put, choose_take }, .check = left_nothing,
+	   .stale = 1);
 
 /* Members of one select never meet each other. */
 static void choose_put_or_take_same(void)
@@ -739,7 +741,7 @@ static void met_another(void)
 }
 
 X_SCENARIO(select_meet_self, .setup = make_rendezvous, .thread = { choose_put_or_take_same, take_alone },
-	   .check = met_another);
+	   .check = met_another, .stale = 1);
 
 /* Crosswise on two: exactly one meeting. */
 static void choose_put_or_take(void)

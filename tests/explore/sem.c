@@ -58,14 +58,15 @@ static void release_1(void)
 	x_assert(vez_sem_release(&s, 1) == 0);
 }
 
-X_SCENARIO(sem_handoff, .setup = make_0, .thread = { acquire_1, release_1 }, .check = left_0);
+X_SCENARIO(sem_handoff, .setup = make_0, .thread = { acquire_1, release_1 }, .check = left_0, .stale = 2);
 
 static void make_barging_0(void)
 {
 	make(0, 0, VEZ_BARGING);
 }
 
-X_SCENARIO(sem_handoff_barging, .setup = make_barging_0, .thread = { acquire_1, release_1 }, .check = left_0);
+X_SCENARIO(sem_handoff_barging, .setup = make_barging_0, .thread = { acquire_1, release_1 }, .check = left_0,
+	   .stale = 2);
 
 /* With two processors it spins before it sleeps. */
 static void make_spinning_0(void)
@@ -107,7 +108,7 @@ static void release_three(void)
 X_SCENARIO(sem_one_release_two_waiters, .setup = make_0, .thread = { acquire_one, acquire_one, release_two },
 	   .check = left_0);
 X_SCENARIO(sem_two_releases_one_waiter, .setup = make_0, .thread = { acquire_two, release_one, release_one },
-	   .check = left_0);
+	   .check = left_0, .stale = 1);
 X_SCENARIO(sem_mixed_permits, .setup = make_0, .thread = { acquire_two, acquire_one, release_three }, .check = left_0);
 X_SCENARIO(sem_one_release_three_waiters, .setup = make_0,
 	   .thread = { acquire_one, acquire_one, acquire_one, release_three }, .check = left_0, .preemptions = 2,
@@ -166,11 +167,11 @@ static void counted_three(void)
 	left(1);
 }
 
-X_SCENARIO(sem_lock_2, .setup = make_1, .thread = { lock_and_count, lock_and_count }, .check = counted_two);
+X_SCENARIO(sem_lock_2, .setup = make_1, .thread = { lock_and_count, lock_and_count }, .check = counted_two, .stale = 1);
 X_SCENARIO(sem_lock_3, .setup = make_1, .thread = { lock_and_count, lock_and_count, lock_and_count },
 	   .check = counted_three);
 X_SCENARIO(sem_lock_2_barging, .setup = make_barging_1, .thread = { lock_and_count, lock_and_count },
-	   .check = counted_two);
+	   .check = counted_two, .stale = 1);
 X_SCENARIO(sem_lock_3_barging, .setup = make_barging_1, .thread = { lock_and_count, lock_and_count, lock_and_count },
 	   .check = counted_three);
 
@@ -181,7 +182,7 @@ static void lock_and_count_twice(void)
 }
 
 X_SCENARIO(sem_lock_twice_barging, .setup = make_barging_1, .thread = { lock_and_count_twice, lock_and_count },
-	   .check = counted_three);
+	   .check = counted_three, .stale = 1);
 
 /* ---- first come, first served ---- */
 
@@ -255,7 +256,8 @@ static void left_what_two_left(void)
 	left(rc[0] == 0 || rc[1] == 0 ? 0 : 1);
 }
 
-X_SCENARIO(sem_deadline, .setup = make_0, .thread = { acquire_until_0, release_one }, .check = left_what_expired);
+X_SCENARIO(sem_deadline, .setup = make_0, .thread = { acquire_until_0, release_one }, .check = left_what_expired,
+	   .stale = 1);
 X_SCENARIO(sem_deadline_barging, .setup = make_barging_0, .thread = { acquire_until_0, release_one },
 	   .check = left_what_expired);
 X_SCENARIO(sem_deadline_two, .setup = make_0, .thread = { acquire_until_0, acquire_one, release_two },
@@ -409,7 +411,8 @@ static void left_undrained(void)
 	left((rc[0] == 0 ? 1 : 2) - (uint32_t)rc[1]);
 }
 
-X_SCENARIO(sem_drain, .setup = make_0, .thread = { acquire_until_0, drain, release_two }, .check = left_undrained);
+X_SCENARIO(sem_drain, .setup = make_0, .thread = { acquire_until_0, drain, release_two }, .check = left_undrained,
+	   .stale = 1);
 X_SCENARIO(sem_drain_gives_back, .setup = make_0, .thread = { acquire_one, drain_and_give_back, release_one },
 	   .check = left_0);
 
@@ -467,7 +470,7 @@ static void acquire_and_unmap(void)
 	x_dead(&s, sizeof s);
 }
 
-X_SCENARIO(sem_destroy, .setup = make_0, .thread = { acquire_and_destroy, release_one });
+X_SCENARIO(sem_destroy, .setup = make_0, .thread = { acquire_and_destroy, release_one }, .stale = 1);
 X_SCENARIO(sem_unmap, .setup = make_0, .thread = { acquire_and_unmap, release_one });
 X_SCENARIO(sem_destroy_barging, .setup = make_barging_0, .thread = { acquire_and_destroy, release_one });
 X_SCENARIO(sem_unmap_barging, .setup = make_barging_0, .thread = { acquire_and_unmap, release_one });
@@ -490,7 +493,7 @@ static void make_unmapped_last(void)
 }
 
 X_SCENARIO(sem_unmap_last, .setup = make_unmapped_last,
-	   .thread = { acquire_and_unmap_last, acquire_and_unmap_last, release_two });
+	   .thread = { acquire_and_unmap_last, acquire_and_unmap_last, release_two }, .stale = 1);
 
 /* A try may hold a permit while who released it has not left: destroy waits for that one. */
 static void try_and_destroy(void)
@@ -599,7 +602,7 @@ static void left_if_ended(void)
 	left(rc[0] == 0 ? 0 : 1);
 }
 
-X_SCENARIO(sem_token, .setup = make_token_0, .thread = { acquire_cancelled, fire }, .check = left_0);
+X_SCENARIO(sem_token, .setup = make_token_0, .thread = { acquire_cancelled, fire }, .check = left_0, .stale = 1);
 X_SCENARIO(sem_token_barging, .setup = make_token_barging_0, .thread = { acquire_cancelled, fire }, .check = left_0);
 X_SCENARIO(sem_token_release, .setup = make_token_0, .thread = { acquire_token, fire, release_one },
 	   .check = left_if_ended);
@@ -675,7 +678,8 @@ X_SCENARIO(sem_fire_then_release_barging, .setup = make_token_barging_0,
 
 /* ---- a release in a signal handler, at any point of what it interrupts ---- */
 
-X_SCENARIO(sem_signal_in_acquire, .setup = make_0, .thread = { acquire_one }, .signal = release_one, .check = left_0);
+X_SCENARIO(sem_signal_in_acquire, .setup = make_0, .thread = { acquire_one }, .signal = release_one, .check = left_0,
+	   .stale = 1);
 X_SCENARIO(sem_signal_in_release, .setup = make_0, .thread = { release_one, acquire_two }, .signal = release_one,
 	   .check = left_0);
 X_SCENARIO(sem_signal_in_lock, .setup = make_0, .thread = { acquire_one, acquire_one, release_one },

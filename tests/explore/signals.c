@@ -57,7 +57,7 @@ static void give_back(void)
 }
 
 X_SCENARIO(signals_bind, .setup = make, .thread = { bind_first, see_it_fire, x_alarm }, .signal = raise_it,
-	   .check = give_back, .preemptions = 1);
+	   .check = give_back, .preemptions = 1, .stale = 1);
 
 /* ---- one takes the signal away from the token that it has fired, or is about to ---- */
 

@@ -62,7 +62,7 @@ static void wait_told(void)
 	x_assert(told == 1);
 }
 
-X_SCENARIO(sleep_wait, .setup = make, .thread = { wait_told, tell_and_fire }, .check = unused);
+X_SCENARIO(sleep_wait, .setup = make, .thread = { wait_told, tell_and_fire }, .check = unused, .stale = 1);
 X_SCENARIO(sleep_wait_two, .setup = make, .thread = { wait_told, wait_told, tell_and_fire }, .check = unused);
 
 /* The token, and the core on the stack of the thread that slept there, may go. */
@@ -78,7 +78,7 @@ static void fire_awaited(void)
 	vez_cancel_fire(&token);
 }
 
-X_SCENARIO(sleep_wait_unmap, .setup = make, .thread = { wait_and_unmap, fire_awaited });
+X_SCENARIO(sleep_wait_unmap, .setup = make, .thread = { wait_and_unmap, fire_awaited }, .stale = 1);
 
 static void wait_until_soon(void)
 {
@@ -95,7 +95,8 @@ static void sleep_until_soon(void)
 }
 
 X_SCENARIO(sleep_wait_or_deadline, .setup = make, .thread = { wait_until_soon, tell_and_fire }, .check = unused);
-X_SCENARIO(sleep_until_or_token, .setup = make, .thread = { sleep_until_soon, tell_and_fire }, .check = unused);
+X_SCENARIO(sleep_until_or_token, .setup = make, .thread = { sleep_until_soon, tell_and_fire }, .check = unused,
+	   .stale = 1);
 
 /* Cleared at once, a fire ends the wait all the same: if it met it. */
 static void wait_cleared(void)

@@ -65,6 +65,14 @@ void x_failed(const char *file, int line, const char *condition)
 	give_up(text);
 }
 
+void x_outcome(unsigned n)
+{
+	char text[40];
+	snprintf(text, sizeof text, "outcome %u", n);
+	if (!(scenario->outcomes >> n & 1))
+		give_up(text);
+}
+
 void x_look(void)
 {
 }

@@ -92,7 +92,8 @@ static void the_others_have_met(void)
 	x_assert(met[2] && vez__winner_of(&s[2]) == &a[2] && vez__winner_of(&s[3]) == &a[3]);
 }
 
-X_SCENARIO(winner_first, .setup = make, .thread = { meet_0_1, win_0 }, .check = one_has_won);
-X_SCENARIO(winner_either, .setup = make, .thread = { meet_0_1, win_0, win_1 }, .check = neither_is_left);
-X_SCENARIO(winner_crosswise, .setup = make, .thread = { meet_0_1, meet_1_0 }, .check = one_pair_has_met);
-X_SCENARIO(winner_place_again, .setup = make, .thread = { meet_0_1_then_2_3, win_0 }, .check = the_others_have_met);
+X_SCENARIO(winner_first, .setup = make, .thread = { meet_0_1, win_0 }, .check = one_has_won, .stale = 2);
+X_SCENARIO(winner_either, .setup = make, .thread = { meet_0_1, win_0, win_1 }, .check = neither_is_left, .stale = 2);
+X_SCENARIO(winner_crosswise, .setup = make, .thread = { meet_0_1, meet_1_0 }, .check = one_pair_has_met, .stale = 2);
+X_SCENARIO(winner_place_again, .setup = make, .thread = { meet_0_1_then_2_3, win_0 }, .check = the_others_have_met,
+	   .stale = 2);

@@ -75,8 +75,8 @@ static void publish_three(void)
 	publish_from(0);
 }
 
-X_SCENARIO(word_publish, .setup = make, .thread = { wait_2, publish_one });
-X_SCENARIO(word_publish_two, .setup = make, .thread = { wait_1, wait_2, publish_two }, .faults = 2);
+X_SCENARIO(word_publish, .setup = make, .thread = { wait_2, publish_one }, .stale = 2);
+X_SCENARIO(word_publish_two, .setup = make, .thread = { wait_1, wait_2, publish_two }, .faults = 2, .stale = 2);
 X_SCENARIO(word_publish_three, .setup = make, .thread = { wait_0, wait_1, wait_2, publish_three });
 
 /* All of them asleep: the wakes are merged. */
@@ -100,7 +100,8 @@ static void publish_three_parked(void)
 	publish_from(0);
 }
 
-X_SCENARIO(word_publish_two_parked, .setup = make, .thread = { wait_1, wait_2, publish_two_parked }, .faults = 2);
+X_SCENARIO(word_publish_two_parked, .setup = make, .thread = { wait_1, wait_2, publish_two_parked }, .faults = 2,
+	   .stale = 1);
 X_SCENARIO(word_publish_three_parked, .setup = make, .thread = { wait_0, wait_1, wait_2, publish_three_parked },
 	   .preemptions = 2);
 
@@ -151,7 +152,7 @@ static void announced_or_done(void)
 }
 
 X_SCENARIO(word_deadline, .setup = make_undecided, .thread = { wait_or_announce, settle_and_publish },
-	   .check = announced_or_done);
+	   .check = announced_or_done, .stale = 2);
 
 /* ---- a thread that is asked to retry does, stays, and is called again ---- */
 
@@ -189,7 +190,7 @@ static void looked_once(void)
 }
 
 X_SCENARIO(word_ask_to_retry, .setup = make_looked, .thread = { wait_and_retry, ask_then_publish },
-	   .check = looked_once);
+	   .check = looked_once, .stale = 2);
 
 /* ---- a shared word: all who sleep on it are woken at once ---- */
 
@@ -228,7 +229,7 @@ static void publish_shared(void)
 	vez__word_publish_shared(&items[1].word, next_item, shared);
 }
 
-X_SCENARIO(word_shared, .setup = make_shared, .thread = { share_1, share_2, publish_shared });
+X_SCENARIO(word_shared, .setup = make_shared, .thread = { share_1, share_2, publish_shared }, .stale = 2);
 
 /* They may be published one after another: the first one's wakes are stray for the second. */
 static void publish_2_shared(void)
@@ -245,4 +246,4 @@ static void publish_1_shared(void)
 }
 
 X_SCENARIO(word_shared_apart, .setup = make_shared,
-	   .thread = { share_1, share_2, publish_1_shared, publish_2_shared });
+	   .thread = { share_1, share_2, publish_1_shared, publish_2_shared }, .stale = 2);

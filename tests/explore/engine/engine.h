@@ -6,6 +6,7 @@
  *	search.c  which choice next: depth first with bounds, randomized priorities, replay
  *	sched.c   simulated threads: one schedule from setup to check
  *	memory.c  what every access means: races, dead memory, happens-before, store buffers
+ *	weak.c    which of its stores a load returns
  *	futex.c   the kernel: src/futex/sys.h over the model
  *	stack.c   switching stacks
  */
@@ -62,13 +63,52 @@ void visits_check(uintptr_t stack_end);
 uint64_t clock_key(const uint32_t *clock);
 void join_clock(uint32_t *into, const uint32_t *from);
 void touch(uintptr_t address, unsigned size, enum access kind, struct place at);
-void acquire_cell(struct cell *c);
-void release_cell(struct cell *c, bool continues);
 uint64_t read_word(const void *p, unsigned size);
-void write_word(void *p, unsigned size, uint64_t value);
+/* A read-modify-write that found old writes next. */
+void rmw_word(void *p, unsigned size, uint64_t old, uint64_t next, const struct x__site *site);
+bool acquires(int order);
+bool releases(int order);
 /* Makes the oldest delayed store of that thread visible; all of them. */
 void flush_one(unsigned id);
 void flush_all(unsigned id);
+
+/* ---- weak.c ---- */
+
+#define LOCATIONS_MOST 96
+
+/* For each location the oldest of its messages that may still be read, by its number. */
+struct view {
+	uint16_t at[LOCATIONS_MOST];
+};
+
+/* What a store has left, or memory held before the first. */
+struct message {
+	uint64_t value;
+	uint64_t key;            /* of its value and clock */
+	bool rmw;                /* nothing comes between it and the one before */
+	uint32_t clock[THREADS]; /* what an acquire of it learns */
+	struct view view;
+};
+
+/* Whether loads may be stale in this search. */
+extern bool weak;
+void weak_reset(void);
+/* The message that self reads there, which may be an old one that does not hold but; NULL: there is but what memory
+ * holds. */
+const struct message *weak_load(const void *p, const struct x__site *site, const uint64_t *but);
+bool weak_is_newest(const void *p, const struct message *m);
+/* self stores there, where memory holds old. False: an existing store comes after it. */
+bool weak_store(void *p, unsigned size, uint64_t old, uint64_t value, const struct x__site *site);
+/* The message that a read-modify-write of self reads there, and the one that it leaves. */
+const struct message *weak_rmw_reads(void *p, unsigned size, uint64_t old, const struct x__site *site);
+void weak_rmw_writes(void *p, uint64_t value, const struct x__site *site);
+/* The kernel has read the newest for self. */
+void weak_newest_read(const void *p);
+/* A plain write: everything else is ordered before it or after it. */
+void weak_forget(uintptr_t cell, uint8_t bytes);
+void weak_join(struct view *into, const struct view *from);
+/* What threads may read that memory does not hold, and what they may not. */
+uint64_t weak_key(void);
 
 /* ---- sched.c ---- */
 
@@ -77,8 +117,7 @@ struct delayed {
 	unsigned size;
 	uint64_t value;
 	const struct x__site *site;
-	uint32_t clock[THREADS];
-	bool releases;
+	uint32_t clock[THREADS]; /* what it releases */
 };
 
 struct look {
@@ -117,6 +156,9 @@ struct thread {
 	unsigned looked;
 	struct look last_read;
 	bool looking;
+	struct view seen;                    /* weak.c */
+	struct view acquirable, fenced;      /* what fences make of relaxed accesses: of loads before, of stores after */
+	uint32_t acquirable_clock[THREADS], fenced_clock[THREADS];
 	struct visit visits[VISITS_MOST];
 	unsigned visited;
 	char tls[TLS_MOST];
@@ -155,6 +197,8 @@ struct failure {
 	unsigned steps;
 };
 extern struct failure failure;
+/* What x_outcome was told in this search of a scenario. */
+extern uint32_t outcomes;
 
 /* ---- search.c ---- */
 
@@ -163,6 +207,7 @@ struct option {
 	uint8_t who;
 	uint8_t preemptions;
 	uint8_t faults;
+	uint8_t stale;
 };
 
 #define OPTIONS_MOST 32
@@ -179,9 +224,11 @@ bool search_repeats(void);
 unsigned decide(const struct option *options, unsigned n);
 /* One of n, each but the first costing that many faults. */
 unsigned decide_plain(unsigned n, unsigned faults);
+/* One of n, each but the first costing a stale read. */
+unsigned decide_stale(unsigned n);
 
 struct search {
-	unsigned preemptions, faults;
+	unsigned preemptions, faults, stale;
 	unsigned long most;    /* schedules */
 	uint64_t seed;         /* randomized, unless 0 */
 	unsigned long ran, pruned, decisions;

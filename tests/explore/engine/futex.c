@@ -4,6 +4,8 @@
  *
  * A wait compares and queues in one step. A wake may wake any waiter of the word. A wait may also end with EINTR, for
  * nothing, or at its deadline (sched.c). Addresses are compared and never read, but by a wait and by FUTEX_WAKE_OP.
+ * These two find the newest value, as the lock of the bucket puts them and the wakes of a word in a row; else the
+ * calls order nothing, although Linux has full barriers there: the library must not depend on what nobody promises.
  * Time is virtual: it moves when a deadline passes or a clock reading is chosen to be late.
  */
 #include <errno.h>
@@ -27,6 +29,7 @@ int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadli
 	point();
 	flush_all(SELF);
 	touch((uintptr_t)word, sizeof *word, ATOMIC_READ, (struct place){ &wait_site, 0 });
+	weak_newest_read(word);
 	mix_history(*word);
 	if (*word != expected) {
 		TRACE("wait", NULL, word, 4, "EAGAIN: %#x, not %#x", *word, expected);
@@ -98,14 +101,8 @@ int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, ui
 		mix_history(ENOSYS);
 		return ENOSYS;
 	}
-	touch((uintptr_t)second, sizeof *second, ATOMIC_WRITE, (struct place){ &wake_op_site, 0 });
-	struct cell *c = cell_at((uintptr_t)second);
 	uint32_t old = *second;
-	*second = value;
-	mix_history(old);
-	acquire_cell(c);
-	release_cell(c, true);
-	wrote(c, (uintptr_t)second, sizeof *second);
+	rmw_word(second, sizeof *second, old, value, &wake_op_site);
 	TRACE("wake_op", NULL, second, 4, "%#x -> %#x", old, value);
 	wake(first, 1);
 	if (old >= threshold)

@@ -22,10 +22,10 @@ extern const struct x_scenario *__stop_x_scenarios[];
 static struct {
 	const char *pattern;
 	const char *replay;
-	long preemptions, faults, schedules, jobs;
+	long preemptions, faults, stale, schedules, jobs;
 	uint64_t seed;
 	bool list, quick, stop;
-} options = { "*", NULL, -1, -1, 0, 1, 0, false, false, false };
+} options = { "*", NULL, -1, -1, -1, 0, 1, 0, false, false, false };
 
 /* Shared by all jobs. */
 struct progress {
@@ -60,7 +60,7 @@ static bool parse(const char *arg)
 		return true;
 	}
 	return number_option(arg, "--preemptions=", &options.preemptions) ||
-	       number_option(arg, "--faults=", &options.faults) ||
+	       number_option(arg, "--faults=", &options.faults) || number_option(arg, "--stale=", &options.stale) ||
 	       number_option(arg, "--schedules=", &options.schedules) || number_option(arg, "--jobs=", &options.jobs);
 }
 
@@ -98,7 +98,8 @@ static bool report(const struct x_scenario *s, const struct search *r, const cha
 	if (r->seed)
 		snprintf(bound, sizeof bound, "random, seed %ju", (uintmax_t)r->seed);
 	else
-		snprintf(bound, sizeof bound, "preemptions %u, faults %u %s", r->preemptions, r->faults,
+		snprintf(bound, sizeof bound, "preemptions %u, %s %u %s", r->preemptions,
+			 r->stale ? "stale reads" : "faults", r->stale ? r->stale : r->faults,
 			 r->exhausted ? "exhausted" : r->failed ? "failed" : "not exhausted");
 	printf("%-6s %-30s %9lu schedules %9lu cut  %-46s %7.2f s %9.0f/s\n", how, s->name, r->ran, r->pruned, bound,
 	       r->seconds, (double)(r->ran + r->pruned) / (r->seconds > 0 ? r->seconds : 1e-9));
@@ -114,10 +115,27 @@ static bool explore_open(const struct x_scenario *s, struct search *r)
 	return true;
 }
 
-static bool explore(const struct x_scenario *s)
+/* Where loads may return what was overwritten: without faults, which would be too much for most. */
+static bool explore_stale(const struct x_scenario *s)
+{
+	struct search r = { .preemptions = bound_of(s), .stale = s->stale };
+	scenario = s;
+	if (options.stale >= 0)
+		r.stale = (unsigned)options.stale;
+	if (options.preemptions < 0 && !s->preemptions && r.preemptions > USUAL)
+		r.preemptions = USUAL;
+	if (options.faults >= 0)
+		r.faults = (unsigned)options.faults;
+	r.most = options.schedules ? (unsigned long)options.schedules : options.quick ? QUICK_MOST : 0;
+	search_exhaustive(&r);
+	return report(s, &r, r.failed ? "FAIL" : "ok");
+}
+
+static bool explore_all_ways(const struct x_scenario *s)
 {
 	struct search r = { .preemptions = bound_of(s), .faults = s->faults ? s->faults : 1 };
 	scenario = s;
+	outcomes = 0;
 	if (options.faults >= 0)
 		r.faults = (unsigned)options.faults;
 	r.most = options.schedules ? (unsigned long)options.schedules : options.quick ? QUICK_MOST : 0;
@@ -141,9 +159,28 @@ static bool explore(const struct x_scenario *s)
 		search_random(&more);
 		ok = report(s, &more, more.failed ? "FAIL" : "ok");
 	}
+	if (ok && s->stale && options.stale < 0 && !options.seed)
+		ok = explore_stale(s);
+	return ok;
+}
+
+/* Whether all that are allowed were reached: with bounds of their own, or schedules that others choose, they need not
+ * be. */
+static bool reached(const struct x_scenario *s)
+{
+	bool usual = options.preemptions < 0 && options.faults < 0 && options.stale < 0 && !options.schedules;
+	if (!usual || options.seed || outcomes == s->outcomes)
+		return true;
+	printf("FAIL   %s: outcomes %#x were reached, not %#x\n", s->name, outcomes, s->outcomes);
+	return false;
+}
+
+static bool explore(const struct x_scenario *s)
+{
+	bool ok = options.stale > 0 ? explore_stale(s) : explore_all_ways(s);
 	if (!ok)
 		explain(s->name);
-	return ok;
+	return ok && reached(s);
 }
 
 static int replay(const char *text)
@@ -234,7 +271,7 @@ static int run(int argc, char **argv)
 		if (!parse(argv[i])) {
 			fprintf(stderr,
 				"usage: %s [--list] [--scenario=PATTERN] [--preemptions=N] [--faults=N]\n"
-				"       [--schedules=M] [--seed=S] [--quick] [--stop] [--jobs=N] [--replay=STRING]\n",
+				"       [--stale=N] [--schedules=M] [--seed=S] [--quick] [--stop] [--jobs=N] [--replay=STRING]\n",
 				argv[0]);
 			return 2;
 		}

@@ -4,7 +4,7 @@
  *
  * State: memory is seen in cells of eight bytes. For each cell and thread, the last access of each kind with the
  * thread's clock; and what an acquire learns there. The cells of a schedule carry its generation, so starting the next
- * one is free. Happens-before is that of C11 without fences: vector clocks; a release sequence goes on through
+ * one is free. Happens-before is that of C11: vector clocks; a release sequence goes on through
  * read-modify-writes and ends with a plain atomic store. Futex calls order nothing.
  * Oracles: a race is two conflicting accesses, one of them not atomic, that are not ordered. Memory that is dead
  * (x_dead) is written at that moment, as it were: so an access before it that is not ordered is found in every schedule
@@ -107,23 +107,33 @@ void wrote(struct cell *c, uintptr_t address, unsigned size)
 	mark_cell(c);
 }
 
-void acquire_cell(struct cell *c)
+static void acquire_clock(const uint32_t *released)
 {
 	bool learns = false;
 	for (unsigned i = 0; i < THREADS; i++)
-		learns |= c->released[i] > self->clock[i];
+		learns |= released[i] > self->clock[i];
 	if (!learns)
 		return;
-	join_clock(self->clock, c->released);
+	join_clock(self->clock, released);
 	mix_history(clock_key(self->clock));
 }
 
-void release_cell(struct cell *c, bool continues)
+/* self has read what releases that. */
+static void read_clock(const uint32_t *released, int order)
+{
+	if (acquires(order))
+		acquire_clock(released);
+	else
+		join_clock(self->acquirable_clock, released);
+}
+
+static void release_cell(struct cell *c, int order, bool continues)
 {
 	if (!continues)
 		memset(c->released, 0, sizeof c->released);
-	join_clock(c->released, self->clock);
-	self->clock[SELF]++;
+	join_clock(c->released, releases(order) ? self->clock : self->fenced_clock);
+	if (releases(order))
+		self->clock[SELF]++;
 }
 
 static void report(const char *oracle, struct place first, struct place second, const char *text)
@@ -260,6 +270,8 @@ static void touch_cell(uintptr_t address, uint8_t bytes, enum access kind, struc
 		memset(c->released, 0, sizeof c->released);
 		if (c->mark)
 			mark_cell(c);
+		if (weak)
+			weak_forget(address & ~(uintptr_t)7, bytes);
 	}
 }
 
@@ -304,12 +316,12 @@ void x_alive(void *object, size_t size)
 
 /* ---- atomic accesses ---- */
 
-static bool acquires(int order)
+bool acquires(int order)
 {
 	return order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
 }
 
-static bool releases(int order)
+bool releases(int order)
 {
 	return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
 }
@@ -375,11 +387,6 @@ uint64_t read_word(const void *p, unsigned size)
 	return memory_read(p, size);
 }
 
-void write_word(void *p, unsigned size, uint64_t value)
-{
-	memory_write(p, size, value);
-}
-
 /* A step that only reads: what follows depends on the value, and on what an acquire learns (acquire_cell). */
 static struct cell *read_step(const void *p, unsigned size, uint64_t value, const struct x__site *site)
 {
@@ -401,17 +408,28 @@ static struct cell *write_step(void *p, unsigned size, const struct x__site *sit
 	return cell_at((uintptr_t)p);
 }
 
+/* An old message: who looks whether what it has read has changed finds that it has. */
+static const char *stale(const void *p, const struct message *m)
+{
+	if (!m || weak_is_newest(p, m))
+		return "";
+	self->last_read.mark = 0;
+	return ", stale";
+}
+
 uint64_t x__load(const void *p, unsigned size, const struct x__site *site)
 {
 	ENTER();
 	if (is_local(p))
 		return memory_read(p, size);
 	point();
-	uint64_t value = read_word(p, size);
+	const struct message *m = weak ? weak_load(p, site, NULL) : NULL;
+	uint64_t value = m ? m->value : read_word(p, size);
 	struct cell *c = read_step(p, size, value, site);
-	if (acquires(site->order))
-		acquire_cell(c);
-	TRACE("load", site, p, size, "%#jx", (uintmax_t)value);
+	if (m || !weak)
+		read_clock(m ? m->clock : c->released, site->order);
+	const char *how = stale(p, m);
+	TRACE("load", site, p, size, "%#jx%s", (uintmax_t)value, how);
 	return value;
 }
 
@@ -422,10 +440,7 @@ void flush_one(unsigned id)
 	memmove(t->buffer, t->buffer + 1, --t->buffered * sizeof d);
 	struct cell *c = cell_at((uintptr_t)d.p);
 	memory_write(d.p, d.size, d.value);
-	if (d.releases)
-		memcpy(c->released, d.clock, sizeof d.clock);
-	else
-		memset(c->released, 0, sizeof c->released);
+	memcpy(c->released, d.clock, sizeof d.clock);
 	wrote(c, (uintptr_t)d.p, d.size);
 	TRACE("visible", d.site, d.p, d.size, "the delayed store of T%u: %#jx", id, (uintmax_t)d.value);
 }
@@ -441,10 +456,10 @@ static void store_delayed(void *p, unsigned size, uint64_t value, const struct x
 	if (self->buffered == BUFFER_MOST)
 		flush_one(SELF);
 	struct delayed *d = &self->buffer[self->buffered++];
-	*d = (struct delayed){ p, size, value, site, { 0 }, releases(site->order) };
-	memcpy(d->clock, self->clock, sizeof d->clock);
+	*d = (struct delayed){ p, size, value, site, { 0 } };
+	memcpy(d->clock, releases(site->order) ? self->clock : self->fenced_clock, sizeof d->clock);
 	touch((uintptr_t)p, size, ATOMIC_WRITE, (struct place){ site, 0 });
-	if (d->releases)
+	if (releases(site->order))
 		self->clock[SELF]++;
 	TRACE("store", site, p, size, "%#jx, delayed", (uintmax_t)value);
 }
@@ -460,28 +475,29 @@ void x__store(void *p, unsigned size, uint64_t value, const struct x__site *site
 	bool ordered = site->order == __ATOMIC_SEQ_CST;
 	if (ordered)
 		flush_all(SELF);
-	else if (self->buffered > 0 || decide_plain(2, 1) == 1) {
+	else if (!weak && (self->buffered > 0 || decide_plain(2, 1) == 1)) {
 		store_delayed(p, size, value, site);
 		return;
 	}
 	struct cell *c = write_step(p, size, site);
-	TRACE("store", site, p, size, "%#jx", (uintmax_t)value);
-	memory_write(p, size, value);
-	if (releases(site->order))
-		release_cell(c, false);
-	else
-		memset(c->released, 0, sizeof c->released);
+	bool lasts = !weak || weak_store(p, size, memory_read(p, size), value, site);
+	TRACE("store", site, p, size, "%#jx%s", (uintmax_t)value, lasts ? "" : ", before what is there");
+	if (lasts)
+		memory_write(p, size, value);
+	release_cell(c, site->order, false);
 	wrote(c, (uintptr_t)p, size);
 }
 
-/* What a read-modify-write that found old and has written means. */
-static void rmw_order(struct cell *c, const void *p, unsigned size, uint64_t old, int order)
+void rmw_word(void *p, unsigned size, uint64_t old, uint64_t next, const struct x__site *site)
 {
+	struct cell *c = write_step(p, size, site);
+	const struct message *m = weak ? weak_rmw_reads(p, size, old, site) : NULL;
 	mix_history(old);
-	if (acquires(order))
-		acquire_cell(c);
-	if (releases(order))
-		release_cell(c, true);
+	read_clock(m ? m->clock : c->released, site->order);
+	if (weak)
+		weak_rmw_writes(p, next, site);
+	memory_write(p, size, next);
+	release_cell(c, site->order, true);
 	wrote(c, (uintptr_t)p, size);
 }
 
@@ -512,16 +528,15 @@ uint64_t x__rmw(void *p, unsigned size, enum x__rmw op, uint64_t value, const st
 	}
 	point();
 	flush_all(SELF);
-	struct cell *c = write_step(p, size, site);
 	old = memory_read(p, size);
-	memory_write(p, size, combine(op, old, value));
-	rmw_order(c, p, size, old, site->order);
+	rmw_word(p, size, old, combine(op, old, value) & UINT64_MAX >> (64 - 8 * size), site);
 	TRACE(names[op], site, p, size, "%#jx -> %#jx", (uintmax_t)old, (uintmax_t)memory_read(p, size));
 	return old;
 }
 
 bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const struct x__site *site)
 {
+	static const struct x__site failed_site = { __FILE__, __func__, "", "relaxed", __LINE__, __ATOMIC_RELAXED };
 	ENTER();
 	bool local = is_local(p);
 	if (!local) {
@@ -534,15 +549,20 @@ bool x__cas(void *p, unsigned size, void *expected, uint64_t desired, const stru
 		memory_write(old == wanted ? p : expected, size, old == wanted ? desired : old);
 		return old == wanted;
 	}
+	/* Where it fails it is a relaxed load. */
+	const struct message *m = weak ? weak_load(p, &failed_site, &wanted) : NULL;
+	if (m)
+		old = m->value;
 	if (old != wanted) {
-		read_step(p, size, old, site);
+		struct cell *c = read_step(p, size, old, site);
+		if (m || !weak)
+			read_clock(m ? m->clock : c->released, __ATOMIC_RELAXED);
 		memory_write(expected, size, old);
-		TRACE("cas", site, p, size, "fails: %#jx, not %#jx", (uintmax_t)old, (uintmax_t)wanted);
+		const char *how = stale(p, m);
+		TRACE("cas", site, p, size, "fails: %#jx, not %#jx%s", (uintmax_t)old, (uintmax_t)wanted, how);
 		return false;
 	}
-	struct cell *c = write_step(p, size, site);
-	memory_write(p, size, desired);
-	rmw_order(c, p, size, old, site->order);
+	rmw_word(p, size, old, desired, site);
 	TRACE("cas", site, p, size, "%#jx -> %#jx", (uintmax_t)old, (uintmax_t)memory_read(p, size));
 	return true;
 }

@@ -34,6 +34,7 @@ int64_t now;
 char stacks[THREADS][STACK_SIZE] __attribute__((aligned(4096)));
 const struct x_scenario *scenario;
 struct failure failure;
+uint32_t outcomes;
 uintptr_t tls_from, tls_to;
 
 static void *outside;
@@ -162,6 +163,13 @@ void x_failed(const char *file, int line, const char *condition)
 	fail("assertion", "%s:%d: %s", file, line, condition);
 }
 
+void x_outcome(unsigned n)
+{
+	if (!(scenario->outcomes >> n & 1))
+		fail("outcome", "%u is none of those that are allowed (%#x)", n, scenario->outcomes);
+	outcomes |= UINT32_C(1) << n;
+}
+
 /* ---- who goes on ---- */
 
 static bool can_run(const struct thread *t)
@@ -178,7 +186,7 @@ static void offer(struct option *options, unsigned *n, enum action action, unsig
 {
 	if (*n < OPTIONS_MOST)
 		options[(*n)++] = (struct option){ (uint8_t)action, (uint8_t)who, (uint8_t)preemptions,
-						   (uint8_t)faults };
+						   (uint8_t)faults, 0 };
 }
 
 /* The ways to go on, first those that always exist, last the faults. Returns how many are not faults. */
@@ -215,6 +223,8 @@ static uint64_t state_key(void)
 	uint64_t key = mix(memory_key, (uint64_t)now);
 	for (unsigned i = 1; i < THREADS && threads[i].state != UNUSED; i++)
 		key = mix(key, threads[i].history + threads[i].buffered);
+	if (weak)
+		key = mix(key, weak_key());
 	return key ? key : 1;
 }
 
@@ -477,7 +487,7 @@ static unsigned first_thread(unsigned count)
 {
 	struct option options[THREADS];
 	for (unsigned i = 0; i < count; i++)
-		options[i] = (struct option){ GO, (uint8_t)(i + 1), 0, 0 };
+		options[i] = (struct option){ GO, (uint8_t)(i + 1), 0, 0, 0 };
 	return count > 1 ? 1 + decide(options, count) : 1;
 }
 
@@ -487,6 +497,7 @@ static enum ending run_threads(void)
 	threads[0].clock[0]++;
 	for (unsigned i = 0; i < X_THREADS && scenario->thread[i]; i++, count++) {
 		join_clock(threads[i + 1].clock, threads[0].clock);
+		weak_join(&threads[i + 1].seen, &threads[0].seen);
 		thread_start(i + 1, scenario->thread[i]);
 	}
 	threads[1].signal_due = scenario->signal;
@@ -498,6 +509,7 @@ enum ending run_schedule(void)
 	init();
 	schedules_begun++;
 	memory_reset();
+	weak_reset();
 	names_reset();
 	step = 0;
 	now = 1000000000;
@@ -511,8 +523,10 @@ enum ending run_schedule(void)
 		how = run_threads();
 	if (how != PASSED)
 		return how;
-	for (unsigned i = 1; i < THREADS; i++)
+	for (unsigned i = 1; i < THREADS; i++) {
 		join_clock(threads[0].clock, threads[i].clock);
+		weak_join(&threads[0].seen, &threads[i].seen);
+	}
 	if (scenario->check) {
 		thread_start(0, scenario->check);
 		how = run(0);

@@ -20,6 +20,8 @@
  * for nothing, so what followed then covers any. So a state is left to the search that came before with so much, whose
  * continuations are all run; every way to go on adds to some key, so that is never the schedule at hand. Keys are
  * 64-bit hashes: two of n states collide with a chance of n * n / 2^65.
+ * - Where loads may be stale, the key also has what they may return (weak.c), and how many of them are left: with more
+ *   left, more follows.
  * Randomized: priorities with change points (Burckhardt et al., PCT, 2010); faults by chance.
  */
 #include "engine.h"
@@ -32,6 +34,7 @@
 #define CHOICES_MOST 20000
 #define PREEMPTIONS_MOST 6
 #define FAULTS_MOST 2
+#define STALE_MOST 4
 #define CHANGES 3
 
 struct choice {
@@ -42,7 +45,7 @@ struct choice {
 
 static struct choice choices[CHOICES_MOST];
 static unsigned depth, fixed;
-static unsigned preemptions_left, faults_left;
+static unsigned preemptions_left, faults_left, stale_left;
 static enum { EXHAUSTIVE, RANDOM, REPLAY } mode;
 
 /* ---- states seen ---- */
@@ -109,10 +112,22 @@ static bool covered(const struct seen *s, unsigned runs)
 	return false;
 }
 
+static uint64_t with_stale(uint64_t key, unsigned left)
+{
+	return left ? mix(key, left) | 1 : key;
+}
+
 /* Whether the state was seen with at least this budget; from now on it was. */
 static bool seen_before(uint64_t key, unsigned runs)
 {
-	struct seen *s = seen_find(key);
+	struct seen *s;
+	for (unsigned left = weak ? STALE_MOST : stale_left; left > stale_left; left--) {
+		s = seen_find(with_stale(key, left));
+		if (s->key && covered(s, runs))
+			return true;
+	}
+	key = with_stale(key, stale_left);
+	s = seen_find(key);
 	if (s->key && covered(s, runs))
 		return true;
 	if (!s->key) {
@@ -178,7 +193,7 @@ static unsigned random_choice(const struct option *options, unsigned n, uint32_t
 		if (!(affordable >> i & 1))
 			continue;
 		/* What is not a mere switch is an event, which comes by chance; so does a fault. */
-		bool event = options[i].action != 0 || options[i].faults > 0;
+		bool event = options[i].action != 0 || options[i].faults > 0 || options[i].stale > 0;
 		if (event && i > 0 && random_next() % 16 == 0)
 			return i;
 		if (!event && (options[best].action != 0 || priority[options[i].who] > priority[options[best].who]))
@@ -193,7 +208,8 @@ static uint32_t affordable_of(const struct option *options, unsigned n)
 {
 	uint32_t mask = 0;
 	for (unsigned i = 0; i < n; i++)
-		if (options[i].preemptions <= preemptions_left && options[i].faults <= faults_left)
+		if (options[i].preemptions <= preemptions_left && options[i].faults <= faults_left &&
+		    options[i].stale <= stale_left)
 			mask |= UINT32_C(1) << i;
 	return mask;
 }
@@ -224,6 +240,7 @@ unsigned decide(const struct option *options, unsigned n)
 	depth++;
 	preemptions_left -= options[c->chosen].preemptions;
 	faults_left -= options[c->chosen].faults;
+	stale_left -= options[c->chosen].stale;
 	return c->chosen;
 }
 
@@ -233,10 +250,20 @@ unsigned decide_plain(unsigned n, unsigned faults)
 	if (n < 2 || SELF == 0)
 		return 0;
 	for (unsigned i = 0; i < n; i++)
-		options[i] = (struct option){ 0, (uint8_t)SELF, 0, (uint8_t)(i > 0 ? faults : 0) };
+		options[i] = (struct option){ 0, (uint8_t)SELF, 0, (uint8_t)(i > 0 ? faults : 0), 0 };
 	/* Ways to go on that are equally likely. */
 	if (mode == RANDOM && faults == 0 && depth >= fixed)
 		options[random_next() % n].action = 1;
+	return decide(options, n);
+}
+
+unsigned decide_stale(unsigned n)
+{
+	struct option options[OPTIONS_MOST];
+	if (n < 2 || SELF == 0)
+		return 0;
+	for (unsigned i = 0; i < n; i++)
+		options[i] = (struct option){ 0, (uint8_t)SELF, 0, 0, i > 0 };
 	return decide(options, n);
 }
 
@@ -254,6 +281,7 @@ static enum ending run_one(struct search *s)
 	depth = 0;
 	preemptions_left = s->preemptions;
 	faults_left = s->faults;
+	stale_left = s->stale;
 	enum ending how = run_schedule();
 	if (how == PRUNED)
 		s->pruned++;
@@ -294,6 +322,8 @@ void search_exhaustive(struct search *s)
 	fixed = 0;
 	s->preemptions = at_most(s->preemptions, PREEMPTIONS_MOST);
 	s->faults = at_most(s->faults, FAULTS_MOST);
+	s->stale = at_most(s->stale, STALE_MOST);
+	weak = s->stale > 0;
 	seen_clear();
 	for (;;) {
 		if (run_one(s) == FAILED)
@@ -314,6 +344,7 @@ void search_random(struct search *s)
 	mode = RANDOM;
 	fixed = 0;
 	random_state = s->seed;
+	weak = s->stale > 0;
 	s->preemptions = 1000;
 	while (s->ran < s->most) {
 		random_begin();
@@ -326,14 +357,14 @@ void search_random(struct search *s)
 
 /* ---- replay ---- */
 
-/* Choices in order; "0*7" for seven zeros; trailing zeros are left out. */
+/* Choices in order; "0*7" for seven zeros; trailing zeros are left out. "w" before them: loads may be stale. */
 void choices_print(char *text, size_t size)
 {
 	unsigned last = depth;
-	size_t used = 0;
+	size_t used;
 	while (last > 0 && choices[last - 1].chosen == 0)
 		last--;
-	text[0] = '\0';
+	used = (size_t)snprintf(text, size, "%s", weak ? "w" : "");
 	for (unsigned i = 0, run; i < last && used < size; i += run) {
 		for (run = 1; i + run < last && choices[i + run].chosen == choices[i].chosen;)
 			run++;
@@ -346,6 +377,8 @@ void choices_print(char *text, size_t size)
 
 bool choices_parse(const char *text)
 {
+	weak = *text == 'w';
+	text += weak;
 	for (fixed = 0; *text;) {
 		char *end;
 		unsigned long chosen = strtoul(text, &end, 10), times = 1;
@@ -364,7 +397,7 @@ bool choices_parse(const char *text)
 
 enum ending choices_run(void)
 {
-	struct search s = { .preemptions = 1000, .faults = 1000 };
+	struct search s = { .preemptions = 1000, .faults = 1000, .stale = 1000 };
 	mode = REPLAY;
 	return run_one(&s);
 }
