@@ -1401,7 +1401,7 @@ static void expect_excluded(struct shop *first, struct shop *second, bool exclud
 }
 
 /* Also through an object that both relate; and when one of them goes, in either order, what the other one relates stays
- * so. Seen to fail: enter without the domain's lock; part that forgets the others, or keeps the domain. */
+ * so. Seen to fail: enter without the domain's lock; part_from_rest that moves nothing. */
 Test(constraint, related_objects_exclude_each_other)
 {
 	vez_object_t *const next[] = { &shops[1].object, &shops[2].object };
@@ -1428,7 +1428,7 @@ Test(constraint, related_objects_exclude_each_other)
 }
 
 /* Two groups are one while a third synchronizer relates one of each, whichever goes first.
- * Seen to fail: join that does not merge; merge that leaves the others' relations behind. */
+ * Seen to fail: join that moves no more than what it names; part_from_rest that moves nothing. */
 Test(constraint, groups_become_one_and_part)
 {
 	vez_object_t *const parts[3][2] = { { &shops[0].object, &shops[1].object },
@@ -1597,8 +1597,9 @@ static void untie_all(void)
 
 /* Relations come and go at random, among few and many objects, with circles and without: after each step, who is
  * related to whom is what the synchronizers that are there say.
- * Seen to fail: tie that looks at one side only; join that does not make its object the root; part_from_rest that goes
- * on with the same rest, or does not move what has parted; part that leaves the others in the domain that goes. */
+ * Seen to fail: tie that finds nothing, or looks at one side only; join that does not make its object the root, or moves
+ * no more than what it names; part_from_rest that goes on with the same rest, or moves nothing; take_apart that leaves
+ * the others in the domain that goes. */
 Test(constraint, groups_are_what_synchronizers_relate)
 {
 	static const size_t counts[] = { 3, 5, 9, 20, NODES };
@@ -1629,7 +1630,7 @@ static void untie_one(void)
 	}
 }
 
-/* Seen to fail: with what is named above. */
+/* Seen to fail: tie that finds nothing; part_from_rest that moves nothing. */
 Test(constraint, a_ring_is_taken_down_in_any_order)
 {
 	for (order_of_ring = 0; order_of_ring < 3; order_of_ring++)
@@ -1739,7 +1740,7 @@ Test(constraint, operation_is_one_step_for_who_comes)
 }
 
 /* Twice related is related until both are gone; and one object alone may be, too.
- * Seen to fail: part that forgets the others; init that does not count. */
+ * Seen to fail: tie that finds nothing; init that does not count. */
 Test(constraint, related_twice_and_alone)
 {
 	vez_synchronizer_t s[3];
@@ -1836,7 +1837,7 @@ static void page_count(void *page, void *call_arg)
 }
 
 /* Rules and their arguments lie on a page that is closed once they are removed: from then on nobody asks them.
- * Seen to fail: take_off without enter; forget_rules_of without the gates. */
+ * Seen to fail: take_off without enter. */
 Test(constraint, rules_come_and_go_while_threads_call)
 {
 	struct page {
@@ -1918,7 +1919,7 @@ static void relater(void *arg)
 }
 
 /* Groups grow and fall apart under the feet of all: nothing is lost, and nobody stays related.
- * Seen to fail: relating that is not one at a time; part that forgets the others. */
+ * Seen to fail: relating that is not one at a time; part_from_rest that moves nothing. */
 Test(constraint, many_relate_at_once)
 {
 	struct thread threads[THREADS];

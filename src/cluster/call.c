@@ -192,11 +192,6 @@ static void created_answer(int rc, const char *name, const struct Stat *stat, co
 
 /* ---- calls ---- */
 
-static const struct ACL_vector *acl_of(const vez_cluster_t *c)
-{
-	return c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-}
-
 void vez__call_create(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *value,
 		      int flags)
 {
@@ -206,8 +201,9 @@ void vez__call_create(vez_cluster_t *c, answered_fn *answered, void *arg, const 
 void vez__call_create_bytes(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const void *value,
 			    int size, int flags)
 {
+	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 	struct vez__call *call = new_call(c, answered, arg);
-	sent(call, zoo_acreate2(c->zh, path, value, size, acl_of(c), flags, created_answer, call));
+	sent(call, zoo_acreate2(c->zh, path, value, size, acl, flags, created_answer, call));
 }
 
 void vez__call_delete(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
@@ -274,9 +270,7 @@ void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct v
 		abort();
 	for (int i = 0; i < count; i++) {
 		struct vez__edit *e = &edits[i];
-		if (e->create)
-			zoo_create_op_init(&call->ops[i], e->path, e->data, e->size, acl_of(c), ZOO_EPHEMERAL, NULL, 0);
-		else if (e->only_check)
+		if (e->only_check)
 			zoo_check_op_init(&call->ops[i], e->path, e->version);
 		else if (e->data)
 			zoo_set_op_init(&call->ops[i], e->path, e->data, e->size, e->version, &call->stats[i]);
@@ -289,7 +283,7 @@ void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct v
 void vez__call_create_several(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *value,
 			      const char *second, const char *third)
 {
-	const struct ACL_vector *acl = acl_of(c);
+	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 	struct vez__call *call = new_call(c, answered, arg);
 	struct vez__marks *m = calloc(1, sizeof *m + 4 * sizeof m->paths[0]);
 	if (!m)

@@ -82,7 +82,6 @@ struct vez__edit {
 	int size;
 	int version;
 	bool only_check; /* it has to be there */
-	bool create;     /* it is made, for as long as the session lives */
 };
 
 /* Does all of it, or nothing. Takes over the edits, which are allocated. */

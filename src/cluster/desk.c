@@ -4,19 +4,13 @@
  *
  * State
  *  object   the node <root>/<kind>-<name>; below it the node "s", the state, and a node for each call (slip.c)
- *  "s"      how far calls have been seen, which of those wait, by whom they were seen last, and the object's bytes;
- *           empty: none, and no bytes
- *  "duty"   an ephemeral node, of the process that serves while there are many: K8
+ *  "s"      how far calls have been seen, which of those wait, and the object's bytes; empty: none, and no bytes
  *  desk     an object that is open; all inside the session's monitor, but the batch while it is served
  *           wanted    a look is to follow. busy: one is under way: line and state are read; then, if this process is
  *                     the one that serves, the calls; they are served, outside; and committed
  *           on_duty   its last commit was made, and what came meanwhile is to be served, too. summoned: so is what the
- *                     next look finds, whatever comes of the one that is under way; called: of that look
- *           by        whose commit has seen calls last
- *           duty      "duty" is its own, or may be. taking: it is being made; leaving: removed. idle: so often it has
- *                     looked in vain since
- *           duty_seen  its last look found "duty", of another. relies: a watch will tell when that goes; asking: that is
- *                     being asked for
+ *                     next look finds, whatever comes of the one that is under way
+ *           outrun    its last commit was refused; last_seen, had_seen: what "s" had said of calls before
  *           batch     the calls of the line; its state is what "s" of that version says
  *           parts     other desks, as this one (whole) sees them while it serves: of each the state, and those that
  *                     wait there. looks_on: the process's own desk for the same object
@@ -30,9 +24,7 @@
  *     on an unseen call in front of it, whose session it watches. Who relied on that is freed by its owner: it is
  *     served, and the owner, after its commit, reads the line again and serves what is there (a list from before the
  *     commit would not have those who came meanwhile); or it is removed, and the owner looks after the removal; or its
- *     session ends, and who relied on it looks. It may be served by another than its owner: by who served before, and
- *     is on duty. That one is named by "s", and its session is watched, too; when somebody else has seen calls since
- *     its last commit, it is not on duty any more, and the other one is. Or it relies on "duty" (K8).
+ *     session ends, and who relied on it looks.
  *  K4 a call that waits at its guard is asked again in each commit, for only commits change the state. So nobody has to
  *     look for its sake. Each of them is told by a watch on its own node.
  *     Two kinds of calls are not: those of a desk with parts, since others commit to the parts; and calls of no name,
@@ -47,12 +39,6 @@
  *     desks can deadlock and nothing is held by a process that dies.
  *  K7 a call of no name that is unseen stops all processes but its own: who comes to it marks it, and does no more. It
  *     is the first that is unseen then, so its process serves (K2), and goes on with the others.
- *  K8 who serves CROWD calls of others in one commit, and sees no "duty", makes it in that commit, and removes it when it
- *     ceases to serve: while "duty" is there, its process lives and is going to look. So who has a watch on it need
- *     not look for the sake of its calls; when it goes, that one looks. Answers and events come in the order of the
- *     servers: if "duty" went before a call was made, that is heard before the call's making is answered, and the look
- *     that follows finds the call. Who sees it does not serve, but for calls that only it can run (K4, K7). Because its
- *     end has all others look, its owner looks PATIENCE times in vain before.
  * Ordering: the session's monitor; commits by the version of "s".
  * Progress: first come first served, but for those that wait at guards. A process serves others as long as they come.
  *  What has parts is tried again while others commit to these between its look and its commit: some call goes on, but
@@ -70,9 +56,7 @@
 
 #define MOST_AT_ONCE 256
 #define MOST_BYTES (192 * 1024) /* in a transaction: far below what a server takes */
-#define CROWD 2                 /* calls of others in one commit */
-#define PATIENCE 4              /* looks in vain */
-#define HEAD 18                 /* bytes of "s": a letter, flags, seen, how many wait, by */
+#define HEAD 10                 /* bytes of "s": a letter, flags, seen, how many wait */
 
 static void want_look(struct vez__desk *d)
 {
@@ -81,14 +65,9 @@ static void want_look(struct vez__desk *d)
 		vez__job_queue(d->c, &d->job);
 }
 
-/* K8. */
 void vez__desk_making(struct vez__slip *s)
 {
-	struct vez__desk *d = s->owner;
-	if (d->relies)
-		vez__slip_listen(s);
-	else
-		want_look(d);
+	want_look(s->owner);
 }
 
 /* At the states that it waits for, or its turn. */
@@ -155,38 +134,10 @@ static void clear_batch(struct vez__desk *d)
 	d->batch = (struct vez__batch){ .state = state };
 }
 
-static void duty_path(const struct vez__desk *d, char *path)
-{
-	snprintf(path, VEZ__PATH, "%s/duty", d->path);
-}
-
-static void duty_left(void *arg, const struct vez__answer *a)
-{
-	struct vez__desk *d = arg;
-	d->leaving = false;
-	if (vez__unanswered(a->rc))
-		want_look(d);
-	else
-		d->duty = false;
-}
-
-/* K8: who relies on it is told, and looks. */
-static void leave_duty(struct vez__desk *d)
-{
-	char path[VEZ__PATH];
-	if (d->leaving || d->c->over)
-		return;
-	duty_path(d, path);
-	d->leaving = true;
-	vez__call_delete(d->c, duty_left, d, path);
-}
-
 static void finish(struct vez__desk *d)
 {
 	clear_batch(d);
 	d->busy = false;
-	if (d->duty && !d->on_duty)
-		leave_duty(d);
 	if (d->wanted)
 		want_look(d);
 }
@@ -202,10 +153,9 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 	d->seen = -1; /* before the first place */
 	d->more = false;
 	d->batch.state_size = 0;
-	d->by = 0;
 	if (length == 0)
 		return true;
-	if (length < HEAD || v[0] != '2')
+	if (length < HEAD || v[0] != '1')
 		return false;
 	size_t waiting = vez__number_at(v + 6);
 	if (waiting > VEZ__MOST_BLOCKED || length < HEAD + 4 * waiting ||
@@ -213,7 +163,6 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 		return false;
 	d->more = v[1] & 1;
 	d->seen = (int32_t)vez__number_at(v + 2);
-	d->by = vez__long_at(v + 10);
 	d->blocked = calloc(waiting + 1, sizeof *d->blocked);
 	if (!d->blocked)
 		abort();
@@ -225,7 +174,7 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 	return true;
 }
 
-static void *new_state(const struct vez__batch *b, int32_t seen, uint64_t by, int *length)
+static void *new_state(const struct vez__batch *b, int32_t seen, int *length)
 {
 	size_t waiting = 0, at = HEAD;
 	for (size_t i = 0; i < b->considered; i++)
@@ -233,11 +182,10 @@ static void *new_state(const struct vez__batch *b, int32_t seen, uint64_t by, in
 	unsigned char *v = malloc(HEAD + 4 * waiting + b->state_size);
 	if (!v)
 		abort();
-	v[0] = '2';
+	v[0] = '1';
 	v[1] = b->more;
 	vez__put_number(v + 2, (uint32_t)seen);
 	vez__put_number(v + 6, (uint32_t)waiting);
-	vez__put_long(v + 10, by);
 	for (size_t i = 0; i < b->considered; i++) {
 		if (!b->calls[i].value || b->calls[i].answered)
 			continue;
@@ -285,11 +233,11 @@ static void committed(void *arg, const struct vez__answer *a)
 		tell_own(d);
 		look_at_parts(d);
 	}
-	if (a->rc == ZOK || vez__unanswered(a->rc)) {
+	if (a->rc == ZOK || vez__unanswered(a->rc))
 		d->on_duty = true;
-		d->duty |= d->taking;
-	}
-	d->taking = false;
+	d->outrun = a->rc == ZBADVERSION;
+	d->had_seen = d->any_seen;
+	d->last_seen = d->seen;
 	d->wanted = true;
 	finish(d);
 }
@@ -351,39 +299,14 @@ static void edit_state(const struct vez__desk *d, struct vez__edit *e)
 {
 	const struct vez__batch *b = &d->batch;
 	int32_t seen = d->seen;
-	uint64_t by = d->by;
-	if (b->considered > 0 && !b->calls[b->considered - 1].blocked) {
+	if (b->considered > 0 && !b->calls[b->considered - 1].blocked)
 		seen = b->calls[b->considered - 1].entry.number;
-		by = d->c->id;
-	}
 	strcpy(e->path, d->state_path);
 	e->version = d->version;
 	if (d->whole && !b->changed)
 		e->only_check = true;
 	else
-		e->data = new_state(b, seen, by, &e->size);
-}
-
-/* K8: whether there are so many that it is worth a node. */
-static bool is_crowd(const struct vez__desk *d)
-{
-	const struct vez__batch *b = &d->batch;
-	size_t others = 0;
-	if (d->part_count > 0 || d->duty || d->duty_seen || b->turn)
-		return false;
-	for (size_t i = 0; i < b->considered; i++)
-		others += !b->calls[i].blocked && b->calls[i].entry.session != d->c->id;
-	return others >= CROWD;
-}
-
-static void take_duty(struct vez__desk *d, struct vez__edit *e)
-{
-	duty_path(d, e->path);
-	e->create = true;
-	e->data = calloc(1, 1);
-	if (!e->data)
-		abort();
-	d->taking = true;
+		e->data = new_state(b, seen, &e->size);
 }
 
 /* Those that were not considered are another process's to go on with: the next look relies on it. */
@@ -403,7 +326,7 @@ static void commit(struct vez__desk *d)
 		nothing_to_commit(d);
 		return;
 	}
-	size_t most = b->considered + 4;
+	size_t most = b->considered + 3;
 	for (size_t i = 0; i < d->part_count; i++)
 		most += d->parts[i].batch.considered + 1;
 	struct vez__edit *edits = calloc(most, sizeof *edits);
@@ -420,8 +343,6 @@ static void commit(struct vez__desk *d)
 		snprintf(edits[count].path, sizeof edits[count].path, "%s/closed", d->path);
 		edits[count++].version = -1;
 	}
-	if (is_crowd(d))
-		take_duty(d, &edits[count++]);
 	vez__call_edit(d->c, committed, d, edits, count);
 }
 
@@ -562,68 +483,17 @@ static void keep_first(struct vez__desk *d)
 	d->batch.count = i;
 }
 
-static const struct vez__served *first_unseen(const struct vez__batch *b)
-{
-	for (size_t i = 0; i < b->count; i++)
-		if (!b->calls[i].blocked)
-			return &b->calls[i];
-	return NULL;
-}
-
-/* K7: whether nobody else can go on. */
-static bool is_own_turn(const struct vez__served *first)
-{
-	const struct vez__slip *s = first ? own_slip(first) : NULL;
-	return s && s->own.body;
-}
-
 static bool serves(const struct vez__desk *d)
 {
 	const struct vez__batch *b = &d->batch;
-	const struct vez__served *first = first_unseen(b);
-	if (d->duty_seen && !has_waiting(d))
-		return is_own_turn(first);
 	if (d->more)
 		return true;
-	if (first)
-		return d->on_duty || first->entry.session == d->c->id;
+	for (size_t i = 0; i < b->count; i++)
+		if (!b->calls[i].blocked)
+			return d->on_duty || b->calls[i].entry.session == d->c->id;
 	if (d->part_count > 0)
 		return b->count > 0 && (d->on_duty || b->calls[0].entry.session == d->c->id);
 	return d->on_duty && has_waiting(d);
-}
-
-static void on_duty_gone(zhandle_t *zh, int type, int state, const char *path, void *ctx)
-{
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
-	struct vez__desk *d = ctx;
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
-		return;
-	vez__session_enter(c);
-	d->relies = false;
-	if (!cds_list_empty(&d->slips))
-		want_look(d);
-	vez__session_leave(c);
-}
-
-static void duty_read(void *arg, const struct vez__answer *a)
-{
-	struct vez__desk *d = arg;
-	d->asking = false;
-	d->relies = a->rc == ZOK;
-	if (!d->relies)
-		want_look(d);
-}
-
-static void rely_on_duty(struct vez__desk *d)
-{
-	char path[VEZ__PATH];
-	if (d->relies || d->asking)
-		return;
-	duty_path(d, path);
-	d->asking = true;
-	vez__call_get(d->c, duty_read, d, path, on_duty_gone, d);
 }
 
 /* Others serve: who has calls here is told by watches; and looks again if one it relies on dies. */
@@ -631,10 +501,6 @@ static void rely(struct vez__desk *d)
 {
 	bool own_behind = false;
 	d->on_duty = false;
-	if (d->duty_seen)
-		rely_on_duty(d);
-	if (!cds_list_empty(&d->slips) && d->by != 0)
-		vez__peer_watch(d->c, d->by);
 	for (size_t i = d->batch.count; i-- > 0;) {
 		const struct vez__served *call = &d->batch.calls[i];
 		struct vez__slip *s = own_slip(call);
@@ -647,21 +513,12 @@ static void rely(struct vez__desk *d)
 	finish(d);
 }
 
-/* K3. Who has committed and seen no new call, as one that serves elsewhere (K6), is not on duty. */
-static void note_who_was_last(struct vez__desk *d)
+/* Who has come first is on duty, unless that was somebody who serves elsewhere (K6). */
+static void note_who_was_first(struct vez__desk *d)
 {
-	if (!d->called && d->by != d->c->id)
+	if (d->outrun && d->any_seen && (!d->had_seen || vez__before(d->last_seen, d->seen)))
 		d->on_duty = false;
-}
-
-/* K8: nobody has come; it looks again a few times before it has all others look. */
-static bool lingers(struct vez__desk *d)
-{
-	if (!d->duty || !d->on_duty || d->idle >= PATIENCE)
-		return false;
-	d->idle++;
-	d->wanted = true;
-	return true;
+	d->outrun = false;
 }
 
 static void looked(struct vez__desk *part)
@@ -673,19 +530,15 @@ static void looked(struct vez__desk *part)
 		finish(d);
 		return;
 	}
-	note_who_was_last(d);
+	note_who_was_first(d);
 	hear_own(d);
 	keep_candidates(d);
 	for (size_t i = 0; i < d->part_count; i++)
 		keep_candidates(&d->parts[i]);
 	if (!serves(d)) {
-		if (lingers(d))
-			finish(d);
-		else
-			rely(d);
+		rely(d);
 		return;
 	}
-	d->idle = 0;
 	keep_first(d);
 	read_calls(d);
 }
@@ -694,7 +547,6 @@ static void looked(struct vez__desk *part)
 static void fail_all(struct vez__desk *d, int code)
 {
 	struct vez__slip *s, *next;
-	d->on_duty = false;
 	cds_list_for_each_entry_safe(s, next, &d->slips, place)
 		vez__slip_fail(s, code);
 }
@@ -709,14 +561,6 @@ static void look_failed(struct vez__desk *part, int rc)
 		fail_all(d, vez__errno_of(rc));
 }
 
-static bool has_name(const struct String_vector *names, const char *name)
-{
-	for (int32_t i = 0; i < names->count; i++)
-		if (strcmp(names->data[i], name) == 0)
-			return true;
-	return false;
-}
-
 static void line_read(void *arg, const struct vez__answer *a)
 {
 	struct vez__desk *d = arg;
@@ -726,7 +570,6 @@ static void line_read(void *arg, const struct vez__answer *a)
 		return;
 	}
 	size_t count;
-	d->duty_seen = !d->duty && has_name(a->names, "duty");
 	struct vez__entry *e = vez__entries_read(a->names, &count, vez__peer_gone, d->c);
 	d->batch.calls = calloc(count + 1, sizeof *d->batch.calls);
 	if (!d->batch.calls)
@@ -788,8 +631,10 @@ static void look(struct vez__job *job)
 	if (d->busy || !d->wanted)
 		return;
 	d->wanted = false;
-	d->called = d->summoned;
-	d->on_duty |= d->summoned;
+	if (d->summoned) {
+		d->on_duty = true;
+		d->outrun = false;
+	}
 	d->summoned = false;
 	d->busy = true;
 	d->failed = false;

@@ -9,8 +9,7 @@
  *  slip     all inside the session's monitor
  *           node     ABSENT, MAKING, UNSURE whether it was made, THERE, GONE
  *           want     WAIT for a result; RECALL, its node is to go if there is none; LEAVE, the node is to go
- *           aim      whether its watch is BLANK, LOADED (to be set), SET or being so, or has TOLD of a change, and the
- *                    node is to be read; only if it listens
+ *           aim      whether its watch is BLANK, LOADED (to be set), SET or being so; only if it listens
  *           request, into  the caller's, while the request is undecided
  *           flying   its calls to the servers that are under way
  *           version  how often the node had been set when it was last read, and had no result
@@ -25,8 +24,7 @@
  *     a result is known not to have run.
  *  T4 the caller's request is not touched once it is decided; the slip lives until its node is gone.
  * Ordering: the session's monitor.
- * Progress: one watch, on the own node, and one event: what is read because of that event, which mostly is the result,
- *  is read without another watch. Only where it is none (a mark) a watch is set again, by a second read.
+ * Progress: one watch, on the own node, and one event.
  * Lifetime: T4. The owner is there as long as the session.
  */
 #include "slip.h"
@@ -340,7 +338,7 @@ static void on_change(zhandle_t *zh, int type, int state, const char *path, void
 	vez__session_enter(c);
 	struct vez__slip *s = vez__slip_find(c, (uintptr_t)ctx >> 16);
 	if (s && ctx_of(s) == ctx && s->want == VEZ__SLIP_WAIT && !c->over) {
-		s->aim = VEZ__SLIP_TOLD;
+		s->aim = VEZ__SLIP_LOADED;
 		again(s);
 	}
 	vez__session_leave(c);
@@ -374,16 +372,14 @@ static void heard(void *arg, const struct vez__answer *a)
 		vez__slip_fail(s, a->rc == ZNONODE ? VEZ_ELOST : vez__errno_of(a->rc));
 }
 
-/* If it was told of a change, without a watch. */
-static void read_node(struct vez__slip *s)
+static void set_watch(struct vez__slip *s)
 {
-	bool told = s->aim == VEZ__SLIP_TOLD;
 	char path[VEZ__PATH];
 	path_of(s, path);
 	s->watch++;
-	s->aim = told ? VEZ__SLIP_LOADED : VEZ__SLIP_SETTING;
+	s->aim = VEZ__SLIP_SETTING;
 	s->flying++;
-	vez__call_get(s->c, heard, s, path, told ? NULL : on_change, ctx_of(s));
+	vez__call_get(s->c, heard, s, path, on_change, ctx_of(s));
 }
 
 void vez__slip_listen(struct vez__slip *s)
@@ -484,8 +480,8 @@ static void step(struct vez__job *job)
 	case VEZ__SLIP_THERE:
 		if (s->want != VEZ__SLIP_WAIT)
 			remove_node(s);
-		else if (s->aim == VEZ__SLIP_LOADED || s->aim == VEZ__SLIP_TOLD)
-			read_node(s);
+		else if (s->listens && s->aim == VEZ__SLIP_LOADED)
+			set_watch(s);
 		break;
 	case VEZ__SLIP_GONE:
 		step_gone(s);

@@ -62,7 +62,7 @@ struct vez__slip {
 	unsigned flying;
 	enum vez__slip_node node;
 	enum { VEZ__SLIP_WAIT, VEZ__SLIP_RECALL, VEZ__SLIP_LEAVE } want;
-	enum { VEZ__SLIP_BLANK, VEZ__SLIP_LOADED, VEZ__SLIP_SETTING, VEZ__SLIP_SET, VEZ__SLIP_TOLD } aim;
+	enum { VEZ__SLIP_BLANK, VEZ__SLIP_LOADED, VEZ__SLIP_SETTING, VEZ__SLIP_SET } aim;
 	int version;  /* how often its node is known to have been set without a result */
 	bool waits;   /* at a guard that others do not ask for it again whenever that may have become true */
 	bool listens; /* it is to have a watch */

@@ -890,7 +890,7 @@ static void move_rest(const struct parting *g)
 }
 
 /* Takes s out of its tree; what it held there are parts then. */
-static void part(vez_synchronizer_t *s)
+static void take_apart(vez_synchronizer_t *s)
 {
 	vez_synchronizer_t *domain = s->objects_[0]->domain_;
 	struct parting g = { s, domain, s->parent_, domain == s };
@@ -955,7 +955,7 @@ static void take_rules_off(vez_synchronizer_t *s, struct vez__pending *pending)
 static void relate_no_more(vez_synchronizer_t *s)
 {
 	vez__lock_enter(&relating);
-	part(s);
+	take_apart(s);
 	count_relations(s, -1u);
 	vez__lock_exit(&relating);
 }

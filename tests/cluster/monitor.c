@@ -446,8 +446,7 @@ static size_t done_by(const void *what, int client)
 	return client == ALL_CLIENTS ? done(k) : __atomic_load_n(&k->known[client], __ATOMIC_RELAXED);
 }
 
-/* Seen to fail: a line that is read before the commit and not after it, and who relies on a process on duty and does not
- * look when that one has ceased to serve: a call is then served by nobody. */
+/* Seen to fail: a line that is read before the commit and not after it: a call is then served by nobody. */
 static void undisturbed(void)
 {
 	struct caller k[CLIENTS];
