@@ -1597,9 +1597,9 @@ static void untie_all(void)
 
 /* Relations come and go at random, among few and many objects, with circles and without: after each step, who is
  * related to whom is what the synchronizers that are there say.
- * Seen to fail: tie that finds nothing, or looks at one side only; join that does not make its object the root, or moves
- * no more than what it names; part_from_rest that goes on with the same rest, or moves nothing; take_apart that leaves
- * the others in the domain that goes. */
+ * Seen to fail: tie that finds nothing, or looks at one side only; join that does not make its object the root, or
+ * moves no more than what it names; part_from_rest that goes on with the same rest, or moves nothing; take_apart that
+ * leaves the others in the domain that goes. */
 Test(constraint, groups_are_what_synchronizers_relate)
 {
 	static const size_t counts[] = { 3, 5, 9, 20, NODES };
