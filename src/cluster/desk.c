@@ -24,7 +24,8 @@
  *     on an unseen call in front of it, whose session it watches. Who relied on that is freed by its owner: it is
  *     served, and the owner, after its commit, reads the line again and serves what is there (a list from before the
  *     commit would not have those who came meanwhile); or it is removed, and the owner looks after the removal; or its
- *     session ends, and who relied on it looks.
+ *     session ends, and who relied on it looks. Where others serve it, and end before they read the line again, its
+ *     owner knows nothing of those behind it: so who has a call in line looks once in a session time, too.
  *  K4 a call that waits at its guard is asked again in each commit, for only commits change the state. So nobody has to
  *     look for its sake. Each of them is told by a watch on its own node.
  *     Two kinds of calls are not: those of a desk with parts, since others commit to the parts; and calls of no name,
@@ -90,7 +91,8 @@ static struct vez__desk *desk_of(struct vez__thing *t)
 	return caa_container_of(t, struct vez__desk, thing);
 }
 
-static void session_ended(struct vez__thing *t)
+/* Another session has ended, or a session time has passed. */
+static void look_again(struct vez__thing *t)
 {
 	struct vez__desk *d = desk_of(t);
 	if (!cds_list_empty(&d->slips))
@@ -728,7 +730,7 @@ int vez__desk_open(struct vez__desk *d, vez_cluster_t *c, const struct vez__desk
 	d->work.run = serve;
 	d->c = c;
 	d->rules = rules;
-	d->thing.look = session_ended;
+	d->thing.look = look_again;
 	d->thing.free = free_thing;
 	d->batch.state = malloc(VEZ_CLUSTER_STATE_MAX);
 	int rc = ENOMEM;

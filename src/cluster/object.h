@@ -23,7 +23,7 @@ int vez__object_open(vez_cluster_t *c, const char *kind, const char *name, uint3
 struct vez__thing {
 	struct cds_list_head place;
 	void (*end)(struct vez__thing *t, int code); /* the session is over: who waits gets this code; or NULL */
-	void (*look)(struct vez__thing *t);          /* another session has ended; or NULL */
+	void (*look)(struct vez__thing *t);          /* another session has ended, or it is time; or NULL */
 	void (*free)(struct vez__thing *t);
 };
 

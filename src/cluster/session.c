@@ -21,7 +21,8 @@
  *     vez__calls_end runs.
  * Ordering: the monitor; the keeper's end happens before the return of vez_cluster_close (join).
  * Progress: the keeper sleeps on a timer of the boot clock and is poked. It asks the servers something every sixth of
- *  the session time: the client's own pings say nothing to who uses it.
+ *  the session time: the client's own pings say nothing to who uses it. Once in a session time it has objects look
+ *  at what is theirs (desk.c K3).
  * Lifetime: vez_cluster_close frees the session, or the last of its objects that is closed does.
  * fork: the child has neither threads nor a part in the session, and must not touch the client's memory: whatever it
  *  calls says EPERM.
@@ -195,7 +196,7 @@ static void beat_answered(void *arg, const struct vez__answer *a)
 }
 
 /* Inside: does what is due. Returns when something will be next. */
-static int64_t keep_time(vez_cluster_t *c, int64_t *beat)
+static int64_t keep_time(vez_cluster_t *c, int64_t *beat, int64_t *round)
 {
 	int64_t now = vez__boottime();
 	if (c->resting && now >= c->rests_until)
@@ -210,6 +211,10 @@ static int64_t keep_time(vez_cluster_t *c, int64_t *beat)
 			vez__call_exists(c, beat_answered, c, c->root[0] ? c->root : "/");
 		}
 	}
+	if (now >= *round + c->session) {
+		*round = now;
+		vez__things_look(c);
+	}
 	int64_t next = *beat + interval;
 	int64_t lapse = c->heard ? c->heard + c->session - c->session / MARGIN : INT64_MAX;
 	if (lapse < next)
@@ -220,14 +225,14 @@ static int64_t keep_time(vez_cluster_t *c, int64_t *beat)
 static void *keep(void *arg)
 {
 	vez_cluster_t *c = arg;
-	int64_t beat = 0, next = 0;
+	int64_t beat = 0, round = 0, next = 0;
 	zhandle_t *zh;
 	bool over;
 	do {
 		vez__session_enter(c);
 		zh = c->zh;
 		if (begin(c) == 0)
-			next = keep_time(c, &beat);
+			next = keep_time(c, &beat, &round);
 		over = c->over;
 		vez__session_leave(c);
 		if (!over)

@@ -143,6 +143,7 @@ struct proxy {
 	int deliver, delivered, refused;
 	int target; /* the port to which it goes on; 0: server_port */
 	int shut; /* nobody gets through */
+	int last; /* nor does anybody from when it has delivered something */
 	/* Of the last session that was opened through it. */
 	int64_t session;
 	char password[16];

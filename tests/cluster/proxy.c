@@ -84,6 +84,7 @@ static bool refuses(struct link *l)
 static void deliver(struct proxy *p, struct link *l)
 {
 	p->refused += refuses(l);
+	p->shut |= p->last;
 	p->delivered++;
 	shut_link(l);
 }
