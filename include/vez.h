@@ -60,8 +60,8 @@
  *
  * The library's own thread:
  *
- * vez makes one thread, when a call first needs it. Blocking calls keep their own deadlines, and do without it. What
- * needs it, and what happens where it cannot be made:
+ * vez makes one thread, when a call first needs it. Blocking calls keep their own deadlines, without it. What needs it,
+ * and what happens where it cannot be made:
  *
  *	an X_async call        of a request with a deadline: EAGAIN, and nothing is queued. (vez_monitor_wait_async has
  *	                       left the monitor meanwhile.)

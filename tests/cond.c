@@ -26,7 +26,6 @@
 TestSuite(cond, .timeout = 120);
 
 #define MS INT64_C(1000000)
-/* A time of day for a clock that the test sets. */
 #define UNTOUCHED 12345
 
 static vez_cond_t make_cond(void)

@@ -76,7 +76,8 @@ Test(bad, hangs, .timeout = 0.2)
 	pause();
 }
 END
-"$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Itests/cross -pthread -o "$tmp/t" "$tmp/t.c" tests/cross/runner.c ||
+# shellcheck disable=SC2086 # a command and its options
+$cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Itests/cross -pthread -o "$tmp/t" "$tmp/t.c" tests/cross/runner.c ||
 	fail "it is not built"
 
 # expect STATUS LINE ARGUMENT...: the exit status, and a line of what it says

@@ -27,7 +27,6 @@
 TestSuite(mutex, .timeout = 120);
 
 #define MS INT64_C(1000000)
-/* A time of day for a clock that the test sets. */
 #define UNTOUCHED 12345
 
 /* ---- a lock in a thread of its own ---- */

@@ -29,7 +29,6 @@ static void with_requests(void)
 TestSuite(sem, .timeout = 120, .init = with_requests);
 
 #define MS INT64_C(1000000)
-/* A time of day for a clock that the test sets. */
 #define MAX VEZ_SEM_MAX
 
 static vez_sem_t make(uint32_t permits, uint32_t max, unsigned flags)

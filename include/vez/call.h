@@ -19,10 +19,10 @@
  * comes, once if it is asked to while it waits, and when it gives up.
  * A body, or a guard, may read and (a body only) change what the monitor guards, settle requests that wait in its
  * rooms, and use other vez objects without waiting (what that completes is called when the monitor has been left; a
- * token on which somebody waits here must not be fired, nor a request that is queued here be cancelled; nor may bodies
- * of two monitors do so to each other). It must not enter, wait or call on the same monitor (EDEADLK), nor depend on
- * thread-local state, nor leave by longjmp; an exception that leaves it, and pthread_exit in it, end the program.
- * Guards change nothing, and are called often.
+ * token on which somebody waits here must not be fired, nor a request that is queued here be cancelled; nor may a body
+ * of monitor A do that to B while a body of B does it to A). It must not enter, wait or call on the same monitor
+ * (EDEADLK), nor depend on thread-local state, nor leave by longjmp; an exception that leaves it, and pthread_exit in
+ * it, end the program. Guards change nothing, and are called often.
  *
  * Ordering: everything before the call happens before its body, bodies happen one after another, and the body happens
  * before everything after the call's return or completion.

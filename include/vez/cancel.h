@@ -80,9 +80,9 @@ int vez_cancel_init_child(vez_cancel_t *child, vez_cancel_t *parent);
  * children become its parent's; a moment and signals that were to fire it will not. */
 int vez_cancel_destroy(vez_cancel_t *c);
 
-/* Fires the token: ends every wait that names it; and so all its descendants, also one that was cleared while its
- * parent stayed fired. Firing a fired token does nothing, and does not wait for the fire that is under way. Any
- * thread may fire. */
+/* Fires the token and all its descendants: ends every wait that names one of them. A descendant that was cleared fires
+ * again, even below a token that is still fired. Firing a token that is itself fired does nothing, and does not wait
+ * for the fire that is under way. Any thread may fire. */
 void vez_cancel_fire(vez_cancel_t *c);
 
 /* Whether it is fired. Any thread, signal handlers included. */

@@ -28,10 +28,9 @@
  * They must be short, must not sleep, nor depend on thread-local state, nor leave by longjmp; an exception that
  * leaves one, and pthread_exit in one, end the program. Bodies and triggers may use other vez objects without waiting,
  * fire tokens (whose hooks run at once, inside) and cancel requests; requests that this ends complete when the objects
- * have been left. To all of them every call below that uses
- * an object is EDEADLK: what else is to be done to related objects, they do to their states directly. A guard changes
- * nothing, is called often, and looks at nothing but the states of related objects and what its arguments say once and
- * for all.
+ * have been left. From inside any of them, every call below that uses an object is EDEADLK; they change the states of
+ * related objects directly. A guard changes nothing, is called often, and looks at nothing but the states of related
+ * objects and what its arguments say once and for all.
  *
  * Ordering: everything before a call happens before its body; what runs on related objects happens one after another;
  * and the body, with its triggers, happens before everything after the call's return or completion.
@@ -52,8 +51,8 @@
 
 VEZ_BEGIN_DECLS_
 
-/* What can be done with objects: self is the object's state, arg the call's argument. One with static storage is meant;
- * it is known by its address, the name is for people. */
+/* What can be done with objects: self is the object's state, arg the call's argument. Give it static storage: an
+ * operation is known by its address; the name is for people. */
 typedef struct vez_operation {
 	const char *name;
 	void (*body)(void *self, void *arg);

@@ -29,12 +29,12 @@
  * so is what the same thread completes later, until that rest has been called: functions are called in the order in
  * which a thread has settled their requests. Ticks, lists and requests without a function wait for none of them.
  *
- * The library has one thread: it keeps deadlines, and runs what calls leave to it, at most 64 functions between two
- * looks at what is due. It is made when the first deadline is set or something is left to it, has all signals blocked
- * but those of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), is idle when it has nothing to do, and is
- * stopped at exit. It counts as a thread: a program that ends by pthread_exit in all of its threads must call exit. A
- * function that blocks delays it; and one that waits for a function which its own thread, or the library's, has yet to
- * call may wait for ever. Where the thread cannot be made, a call runs all functions itself.
+ * The library has one thread: it keeps deadlines, fires tokens at their moments and signals, and runs what calls leave
+ * to it, at most 64 functions between two looks at what is due. It is made when one of these is first asked for, has
+ * all signals blocked but those of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS), is idle when it has
+ * nothing to do, and is stopped at exit. It counts as a thread: a program that ends by pthread_exit in all of its
+ * threads must call exit. A function that blocks delays it; and one that waits for a function which its own thread, or
+ * the library's, has yet to call may wait for ever. Where the thread cannot be made, a call runs all functions itself.
  * Ordering: everything before a release happens before the function, the tick, or the return of vez_completions_next or
  * vez_request_wait that tells of the grant.
  * Destroy: a synchronizer says EBUSY while requests are queued: cancel them first.
@@ -99,7 +99,7 @@ VEZ_ASSERT_SIZE_(vez_request_t, 128);
 	{ 0, { 0 }, { 0, 0 }, { { 0, 0 }, 0 }, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, { 0 }, 0 }
 
 /* Makes a request with key 0, no value and no limits, which calls done(r, result, arg) when it completes; done may be
- * NULL. A wait that is given the request ignores all that. */
+ * NULL. A blocking wait that is given the request uses its key and value, and ignores done, arg and the limits. */
 void vez_request_init(vez_request_t *r, void (*done)(vez_request_t *r, int result, void *arg), void *arg);
 
 /* Makes one that writes one tick to the eventfd efd when it completes. A tick that cannot be written at once is
@@ -122,11 +122,11 @@ uint64_t vez_request_value(const vez_request_t *r);
  * nothing else has completed it before. Set before it is queued. */
 void vez_request_set_limits(vez_request_t *r, vez_deadline_t deadline, vez_cancel_t *cancel);
 
-/* 0: withdrawn; it has completed with ECANCELED, and its function, run by this thread, has returned (or will, when the
- * monitor or body from inside of which this is called has been left; or, called from inside a function, some time after
- * that: until then the request is not to be freed). EALREADY: it was
- * granted, or has ended or is ending otherwise, or is not queued: wait for it before it is freed. Any thread, while the
- * request is there; not from inside the monitor in which it is queued. */
+/* 0: withdrawn; it has completed with ECANCELED, and its function has been run by this thread. Called from inside a
+ * monitor or body, the function runs when that has been left; from inside a function, some time after that has
+ * returned: until then the request is not to be freed. EALREADY: it was granted, or has ended or is ending otherwise,
+ * or is not queued: wait for it before it is freed. Any thread, while the request is there; not from inside the monitor
+ * in which it is queued. */
 int vez_request_cancel(vez_request_t *r);
 
 /* Waits until the request is complete: 0, and vez_request_result says how. If it calls a function, until that has

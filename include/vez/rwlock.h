@@ -108,8 +108,8 @@ int vez_rwlock_wrlock_async(vez_rwlock_t *l, vez_request_t *r);
 /* EPERM if nobody writes, and while one is upgraded. */
 int vez_rwlock_wrunlock(vez_rwlock_t *l);
 
-/* Gives up what the caller holds, whichever way: vez_rwlock_wrunlock or vez_rwlock_rdunlock. For who does not hold it,
- * it is what somebody else does. EPERM if nobody holds it, and while one is upgraded. */
+/* Gives up what the caller holds, whichever way: vez_rwlock_wrunlock or vez_rwlock_rdunlock. A caller that holds
+ * nothing gives up another thread's hold. EPERM if nobody holds it, and while one is upgraded. */
 int vez_rwlock_unlock(vez_rwlock_t *l);
 
 /* The writer becomes a reader, and no writer comes in between. EPERM if nobody writes, and while one is upgraded. */

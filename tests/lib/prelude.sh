@@ -9,6 +9,7 @@ cc=${CC:-gcc}
 failures=0
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM HUP
 
 # fail WHAT [FILE]: says so, shows what the file has, and goes on
 fail() {

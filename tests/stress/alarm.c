@@ -153,8 +153,9 @@ static void many_test(const struct test *t)
 	crew_dismiss(&crew);
 	vez_sem_drain(&s.sem);
 	unsigned long queued = atomic_load(&s.queued), timed_out = atomic_load(&s.timed_out);
-	while (atomic_load(&s.queued) == queued) /* as few rounds may have reached no deadline, and nobody releases now */
-		ask_until(vez_after_us(200));
+	/* In few rounds no deadline may have been reached. Nobody releases any more. */
+	for (int64_t us = 200; atomic_load(&s.queued) == queued; us *= 2)
+		ask_until(vez_after_us(us));
 	WAIT_UNTIL(atomic_load(&s.timed_out) > timed_out);
 	while (vez_sem_waiters(&s.sem) > 0)
 		vez_sem_release(&s.sem, 1);
