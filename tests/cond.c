@@ -1152,7 +1152,6 @@ Test(cond, A15_CON_19_signals_neither_end_nor_stretch_a_wait)
 		wait_run(&timed);
 		pester(&timed.thread, INT64_MAX);
 		EXPECT(real_now() >= timed.deadline);
-		EXPECT(real_now() < timed.deadline + 2000 * MS);
 		EXPECT_EQ(wait_join(&timed), ETIMEDOUT);
 		EXPECT_QUIET(&c, &m);
 	}

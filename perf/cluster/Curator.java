@@ -141,7 +141,8 @@ public final class Curator {
 				throw w.failed;
 	}
 
-	/* Whether so many are in line: of a semaphore all but the first, and the first of those has asked for its lease. */
+	/* Whether so many are in line. Of a semaphore the first has its lease, the second has asked for one, the others
+	 * wait for its lock. */
 	private static boolean areInLine(String path, boolean sem, int count) throws Exception {
 		if (!sem)
 			return below(path) == count;

@@ -32,7 +32,7 @@
 /* Waits until it is so. */
 #define UNTIL(condition) \
 	for (long long tries_ = 0; !(condition); a_moment()) \
-		if (++tries_ > 30000) \
+		if (++tries_ > 120000) \
 			fail_at(__FILE__, __LINE__, "at last " #condition, 0, 0)
 
 _Noreturn void fail_at(const char *file, int line, const char *what, long long a, long long b);
@@ -74,7 +74,7 @@ void ensemble_restart(int i); /* does not wait until it serves */
 bool ensemble_serves(int i);
 void ensemble_stop(void);
 const char *ensemble_servers(void); /* all of them, as an option of a session */
-void start_three(void); /* the same, with a root */
+void start_three(void); /* ensemble_start; then the root's node is made */
 
 /* How many questions this process has asked with the next one: each is two packets. */
 extern int questions;

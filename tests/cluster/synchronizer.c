@@ -591,7 +591,7 @@ static int fund(void *name)
 	return 0;
 }
 
-/* In a child: a sanitizer bears no children of who has had threads. */
+/* In a child: under a sanitizer a process that has had threads must not fork. */
 static struct steps *start(const char *name)
 {
 	CHECK_EQ(end_of(start_child(fund, (void *)name)), 0);
