@@ -39,12 +39,7 @@ int vez__limits_refuse(vez_deadline_t deadline, const vez_cancel_t *cancel)
 /* From here on its token's fire ends it. False: it is fired. */
 static bool enlist(vez_request_t *r)
 {
-	if (!r->cancel_) {
-		r->how_ &= (uint16_t)~VEZ__ENLISTED;
-		return true;
-	}
-	r->how_ |= VEZ__ENLISTED;
-	return vez__token_enlist(r);
+	return !r->cancel_ || vez__token_enlist(r);
 }
 
 /* An asynchronous one: from here on its deadline ends it. */
@@ -72,6 +67,7 @@ static void place(struct vez__core *c, const struct vez__rules *rules, vez_reque
 {
 	r->queue_ = queue;
 	r->rules_ = rules;
+	r->how_ = r->cancel_ ? r->how_ | VEZ__ENLISTED : r->how_ & (uint16_t)~VEZ__ENLISTED;
 	vez__inspect_place(r, vez__object_of(c, rules), rules->type);
 }
 

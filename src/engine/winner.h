@@ -13,7 +13,7 @@
 #define VEZ__COMPLETES 3u
 #define VEZ__IS_ASYNC 4u  /* no thread waits for it */
 #define VEZ__SHARES 8u    /* its thread sleeps on the shared word arg_ */
-#define VEZ__ENLISTED 16u /* its links enlisted_ are its token's */
+#define VEZ__ENLISTED 16u /* its links enlisted_ are its token's, or will be */
 
 static inline bool vez__is_member(const vez_request_t *r)
 {
