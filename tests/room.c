@@ -64,7 +64,7 @@ static size_t jumping;
 /* As room.c has it. */
 static unsigned height_of(const vez_request_t *r)
 {
-	return (unsigned)__builtin_ctzll(vez__hash_of(r, 16) | 1 << 16);
+	return r->how_ & VEZ__ENLISTED ? 0 : (unsigned)__builtin_ctzll(vez__hash_of(r, 16) | 1 << 16);
 }
 
 static void check_jump(size_t i)
@@ -78,6 +78,8 @@ static void check_jump(size_t i)
 	if (!(r->state_ & VEZ__JUMPS))
 		return;
 	jumping++;
+	if (i > 0)
+		EXPECT((s.order[i - 1]->state_ & VEZ__JUMPS) || height_of(s.order[i - 1]) == 0);
 	while (i-- > 0)
 		if ((s.order[i]->state_ & VEZ__JUMPS) && height_of(s.order[i]) >= height_of(r))
 			break;

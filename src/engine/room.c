@@ -16,8 +16,10 @@
  *  Q1 keys do not decrease from the first to the last.
  *  Q2 of a request that JUMPS, its height is greater than 0, and its jump is the nearest before it that JUMPS and is
  *     not lower; NULL: there is none.
- * Progress: whoever comes last, as all do while keys are equal, is appended, without a jump. It gets one when the first
- *  newcomer passes by it step by step: so each request is passed so once, and whatever has a jump is jumped over.
+ *  Q3 whatever has a height before a request that JUMPS, jumps too: those that do not are the last ones.
+ * Progress: whoever comes last, as all do while keys are equal, is appended, without a jump. It gets one, if it has a
+ *  height, when the first newcomer passes by it, so each is passed so once. What has a token is passed step by step, by
+ *  everybody. A request that jumps leaves in the time that it takes to reach the next one that is as high.
  * Sources: Pugh, "Skip Lists" (1990); one jump for each node: Myers, "An applicative random-access stack" (1983).
  */
 #include "room.h"
@@ -48,17 +50,15 @@ static vez_request_t *jump_of(const vez_request_t *r)
 	return r->enlisted_[0];
 }
 
-/* Those whose jumps are being looked for, on the way towards the first: lists by height, linked where the jump will
- * be. */
+/* Those whose jumps are being looked for, on the way towards the first: one of each height, and none higher. */
 struct open {
-	vez_request_t *list[HIGHEST + 1];
-	unsigned highest; /* none is higher */
+	vez_request_t *of[HIGHEST + 1];
+	unsigned highest;
 };
 
 static void open_jump(struct open *open, vez_request_t *r, unsigned height)
 {
-	r->enlisted_[0] = open->list[height];
-	open->list[height] = r;
+	open->of[height] = r;
 	if (height > open->highest)
 		open->highest = height;
 }
@@ -67,13 +67,14 @@ static void open_jump(struct open *open, vez_request_t *r, unsigned height)
 static void close_jumps(struct open *open, vez_request_t *r, unsigned height)
 {
 	unsigned most = height < open->highest ? height : open->highest;
-	for (unsigned i = 1; i <= most; i++)
-		while (open->list[i]) {
-			vez_request_t *from = open->list[i];
-			open->list[i] = jump_of(from);
-			from->enlisted_[0] = r;
-			from->state_ |= VEZ__JUMPS;
-		}
+	for (unsigned i = 1; i <= most; i++) {
+		vez_request_t *from = open->of[i];
+		if (!from)
+			continue;
+		from->enlisted_[0] = r;
+		from->state_ |= VEZ__JUMPS;
+		open->of[i] = NULL;
+	}
 	if (height >= open->highest)
 		open->highest = 0;
 }
@@ -120,15 +121,19 @@ static void close_all(struct open *open, const vez_request_t *first, vez_request
 }
 
 /* r, which jumps, is to leave its queue: opens the jumps to it. They are of those behind it that are higher than all
- * between, up to the first that is not lower than r. */
+ * between and not higher than r, as far as any jump (Q3). */
 static void open_jumps_to(struct open *open, const vez_request_t *first, const vez_request_t *r)
 {
-	unsigned height = height_of(r), highest = 0;
-	for (vez_request_t *y = vez__queue_next(first, r); y && highest < height; y = vez__queue_next(first, y))
-		if (jumps(y) && height_of(y) > highest) {
-			highest = height_of(y);
-			open_jump(open, y, highest);
-		}
+	unsigned most = height_of(r), highest = 0;
+	for (vez_request_t *y = vez__queue_next(first, r); y && highest < most; y = vez__queue_next(first, y)) {
+		unsigned height = height_of(y);
+		if (height > 0 && !jumps(y))
+			return;
+		if (height > highest && height <= most)
+			open_jump(open, y, height);
+		if (height > highest)
+			highest = height;
+	}
 }
 
 /* ---- queues ---- */
