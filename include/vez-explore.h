@@ -61,8 +61,8 @@ struct x_scenario {
 #define x_assert(condition) ((condition) ? (void)0 : x_failed(__FILE__, __LINE__, #condition))
 void x_failed(const char *file, int line, const char *condition);
 
-/* How it ended, by a number below 32: the schedule fails unless .outcomes has that bit, the scenario unless its schedules
- * have reached all that it has. */
+/* How it ended, by a number below 32: the schedule fails unless .outcomes has that bit, the scenario unless its
+ * schedules have reached all that it has. */
 void x_outcome(unsigned n);
 
 /* Waits until it holds. The condition only reads, and only what changes by steps: vez_sem_waiters(&s) == 1. */

@@ -26,7 +26,7 @@
  *	token         What calls waits off: firing it ends all waits that name it, with ECANCELED (vez/cancel.h).
  *	limits        A request's deadline and token. A wait that they end has given up.
  *	guard         A function of the program's that says whether a wait is over, or a call may run. The thread that
- *	              has changed the state calls it; so nobody is woken to look.
+ *	              has changed the state calls it, so nobody is woken while it is false.
  *	fair          First come (or smallest key) first served: a newcomer takes nothing for which somebody waits, not
  *	              even by a try call. So is every object whose header says nothing else.
  *	barging       A running thread takes what is free although others wait for it: the default mutex, and semaphores
@@ -88,7 +88,7 @@
  *	VEZ_ECLOSED  The semaphore is closed; or the queue is, and, for a take, it is empty.
  *	VEZ_EBROKEN  The barrier is broken: a party gave up, an action failed, or a reset ended the round.
  *	EALREADY     From vez_request_cancel: the request is decided, or was never queued. From the calls that attach
- *	             and detach hooks: the token has fired, and the function was called.
+ *	             and detach hooks: the token has fired, and the function was called, or the hook is not attached.
  *	EDEADLK      The caller would wait for itself: it has the mutex (VEZ_ERRORCHECK) or is in the scheduler; it
  *	             calls a monitor that it is inside, an object from inside an operation, a barrier from its action, a
  *	             once from its function; or it waits for a request in whose function it is.

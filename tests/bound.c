@@ -264,8 +264,8 @@ static void release_all(void *s)
 }
 
 /* What a thread completes later is called later, though its call could call it, and in order; another thread's is not
- * held back. Seen to fail: may_call that does not ask whether it is behind; vez__rest_hand that puts more before what is
- * there. */
+ * held back. Seen to fail: may_call that does not ask whether it is behind; vez__rest_hand that puts more before what
+ * is there. */
 Test(bound, later_functions_of_a_thread_come_later)
 {
 	vez_sem_t s, other = VEZ_SEM_INITIALIZER(0);

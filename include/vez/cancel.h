@@ -111,7 +111,7 @@ int vez_cancel_attach(vez_cancel_t *c, vez_cancel_hook_t *h, void (*fn)(void *ar
 int vez_cancel_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
 /* The same without waiting: 0, it has not run and never will; else EALREADY, and nothing has changed: it has run, or is
- * running. */
+ * running, or is not attached to this token. */
 int vez_cancel_try_detach(vez_cancel_t *c, vez_cancel_hook_t *h);
 
 /* Has this signal fire the token, outside the handler: SIGTERM and SIGINT ask for orderly shutdown so. Replaces the

@@ -38,9 +38,10 @@
  * trigger), ECANCELED (the token is fired), then the object (also if the deadline has passed), then ETIMEDOUT.
  * Destroy: a thread whose call has returned may destroy the object and free it, if no other thread will call it again
  * and none is queued there, though the call that ran its operation for it has not returned (with VEZ_SERIAL, those that
- * gave up must have). Signal handlers: vez_object_waiters only. fork: objects that other threads were using at that
- * moment, or on which calls were queued, are to be initialized anew in the child. Waits are no pthread cancellation
- * points.
+ * gave up must have). Signal handlers: vez_object_waiters only. fork: in the child, objects that other threads were
+ * using at that moment, or on which calls were queued, are to be initialized anew; and if another thread was making or
+ * destroying a synchronizer, all objects that were related to one of its own. So are the synchronizers over an object
+ * that is initialized anew: they are not to be destroyed. Waits are no pthread cancellation points.
  * Sources: S. Frolund, G. Agha, "A Language Framework for Multi-Object Coordination" (1993); constraints between
  * monitors: C. Martins (2009); conditional critical regions (Hoare 1972; Brinch Hansen 1972).
  */
@@ -176,14 +177,15 @@ VEZ_ASSERT_SIZE_(vez_synchronizer_t, 80);
 
 /* Relates these objects: from now on what runs on one excludes what runs on another, and so for objects that other
  * synchronizers relate to one of them. They may be in use, with calls that wait, and one may be named twice. The array
- * must stay there as long as the synchronizer. Waits for the operations that run on objects that are related then. What
- * it costs is linear in its objects and in all that were related to one of them, but for the largest group of those.
- * EINVAL: no objects. */
+ * must stay there as long as the synchronizer. Waits for the operations that run on objects that are related then,
+ * and for other threads that make or destroy a synchronizer. What it costs is linear in its objects and in all that
+ * were related to one of them, but for the largest group of those. EINVAL: no objects. */
 int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, size_t count);
 
 /* Takes off all its rules, as one step, and relates its objects no more; they may be in use, and calls that can run now
- * have run when this returns. From then on nobody touches it. 0. What falls apart costs as much as its smaller part has
- * objects and synchronizers, what stays together as all of the group at most. */
+ * have run when this returns. From then on nobody touches it. 0. Waits as vez_synchronizer_init does. Each part that
+ * falls off costs as much as it has objects, synchronizers and names, and as there are objects on which calls wait; a
+ * part that only synchronizers elsewhere hold together with the rest, as much as the group. */
 int vez_synchronizer_destroy(vez_synchronizer_t *s);
 
 /* As vez_constraint_add and vez_trigger_add, for an object of the synchronizer, whose guard or fn may use all of its

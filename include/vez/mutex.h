@@ -25,9 +25,9 @@
  * and its thread sleeps on; the first whose guard is true is next. So there is no signal to forget.
  * A fair mutex is handed to that one: nobody comes between. A default mutex becomes free, and the thread is woken to
  * take it; running threads may come first, also such as find their own guards true when they come. If one of them has
- * the mutex still, or has made the guard false, the thread has woken in vain, and sleeps on. That happens to a wait
- * for about 1 ms at most: then it is handed the mutex. Either way 0 means that the caller has the mutex and its guard
- * is true, and of those who wait and whose guards are true the first goes first.
+ * the mutex still, or has made the guard false, the thread has woken in vain, and sleeps on. About 1 ms after the first
+ * time it is handed the mutex instead. Either way 0 means that the caller has the mutex and its guard is true, and of
+ * those who wait and whose guards are true the first goes first.
  * A guard is short, depends only on what the mutex guards, changes nothing, and calls nothing of vez: nobody can queue
  * while it runs. It runs on the thread that unlocks; or, if the mutex is free, on one that has come or gives up. Where
  * one who waits without a guard is next, the guards behind it are called when that one unlocks. An unlock calls each

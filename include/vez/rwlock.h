@@ -85,8 +85,8 @@ int vez_rwlock_destroy(vez_rwlock_t *l);
 int vez_rwlock_rdlock(vez_rwlock_t *l);
 
 /* Holds it for reading if that is possible without waiting: 0; else EBUSY, and nothing has changed. EOVERFLOW as
- * vez_rwlock_rdlock. Honours the queue, by policy. Makes no system call; but while readers that waited are about to be
- * let in, and another call is inside at that moment, it waits until that has left. */
+ * vez_rwlock_rdlock. Honours the queue, by policy. Makes no system call, but while readers that waited are about to be
+ * let in, and another call is inside at that moment: then it waits until that has left. */
 int vez_rwlock_tryrdlock(vez_rwlock_t *l);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */

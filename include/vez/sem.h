@@ -61,8 +61,8 @@ int vez_sem_destroy(vez_sem_t *s);
 int vez_sem_acquire(vez_sem_t *s, uint32_t n);
 
 /* Takes n permits if that is possible without waiting: 0; else EBUSY, and nothing has changed. EINVAL, VEZ_ECLOSED as
- * vez_sem_acquire. Honours the queue. Makes no system call; but where keys or barging decide, and another call is
- * inside at that moment, it waits until that has left. */
+ * vez_sem_acquire. Honours the queue. Makes no system call, but where keys or barging decide, and another call is
+ * inside at that moment: then it waits until that has left. */
 int vez_sem_try_acquire(vez_sem_t *s, uint32_t n);
 
 /* Also ends with ETIMEDOUT at the deadline, or with ECANCELED when the token (which may be NULL) fires. */

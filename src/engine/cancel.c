@@ -18,8 +18,8 @@
  *  T5 a fire marks the whole family inside kin, so that a child is fired either by it or when it is made.
  *  T6 kin is entered before the lock of a token, and whoever is inside kin holds (hold.h): completing a request takes
  *     it off its token, and calls functions, which may fire others.
- * Progress: a fire is linear in the family and the requests it ends, and each leaves its queue in constant time. One
- *  fire does not wait for another's hooks.
+ * Progress: a fire is linear in the family and the requests it ends, and each leaves its queue in constant time (as
+ *  what has a token has no jump: room.c). One fire does not wait for another's hooks.
  * Lifetime: the fire's last touch of a token without hooks is leaving its lock; then it ends the requests, one by one.
  *  A wait that it ended does not touch the token again (cancel_ is clear), so the token may go as soon as that wait
  *  returns. A token with hooks stays until the last has run (busy_). A wait that is refused because the token is fired

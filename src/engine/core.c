@@ -21,10 +21,10 @@
  *     nothing was left to serve.
  *  C5 a blocking call is let through at once only by a word that says that nobody is inside, or inside: so the thread
  *     which made that possible has left, and the object may go. (A mutex's need not: mutex.c.) Calls that try, or have
- *     no time, do not wait for that thread; who destroys the object enters, and so does.
+ *     no time, do not wait for that thread; who destroys the object enters, and thereby waits for it.
  * Ordering: leaving (release) pairs with entering (acquire): all that is "inside". A core's word is only changed by
- *  read-modify-write, so its changes are one release sequence: an exchange that acquires sees what came before every one
- *  before it that released.
+ *  read-modify-write, so its changes are one release sequence: an exchange that acquires sees what came before every
+ *  one before it that released.
  * Lifetime: vez__lock_leave is the last touch of the core. A destroyer that was woken enters once more, so whoever woke
  *  it has left; waking uses only the address.
  */

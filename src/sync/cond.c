@@ -79,7 +79,8 @@ static void leave_place(vez_cond_t *c, struct vez__when *w)
 	vez__leave_threads(&in);
 }
 
-/* Queues r; or, if it is that of a wait with a place (when, else NULL), that place. EINPROGRESS, or why it may not. */
+/* Queues r here; or, if it waits with a guard, in the mutex, and its place (when, else NULL) here. EINPROGRESS, or why
+ * it may not. */
 static int join(vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, struct vez__when *when, vez_deadline_t deadline)
 {
 	struct vez__stay in;

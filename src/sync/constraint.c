@@ -40,8 +40,9 @@
  *     about to see to it.
  *  R4 a call joins its object's queue from inside. It leaves by being taken (settled, from inside: its limits apply no
  *     more), and then its body runs before it returns; or by itself, if somebody is entering because of a limit.
- *  R5 objects move to another domain with the gates of all that move, which whoever is inside one of them holds one of;
- *     and are taken out of, and put into, a domain's list inside that domain, as others may go through it there. All
+ *  R5 objects move to another domain with the gates of all that move, which keeps out whoever comes by one of them; and
+ *     through the old domain's lock, which lets out whoever came by another object and runs what waits on one of them.
+ *     They are taken out of, and put into, a domain's list inside that domain, as others may go through it there. All
  *     that a synchronizer relates move together.
  *  R6 with nobody relating, each group is one tree: its objects and synchronizers, each but the root hanging on one
  *     that it is related to: an object over a synchronizer that names it, a synchronizer on an object of its own.
@@ -53,10 +54,12 @@
  *  turns, up to the end of the smaller one. Of that all names are known then. Either one of its synchronizers names an
  *  object elsewhere; or its objects are named more often than by its own, so that others name one, and these are looked
  *  for in all the other trees: in both cases it is hung there. Or it has become a group of its own, and moves to a
- *  domain of its own. So taking down a group without circles costs n log n at most, in whatever order; opening a circle
- *  costs as much as the smaller part or, where that is named from outside only, as the group.
- *  If the domain is in the part that moves, the other one moves instead; so it does if the domain goes. That was drawn
- *  by lot among the synchronizers of its group (by a hash of the address), or had its group grow since: so it is rare.
+ *  domain of its own. So taking down a group without circles costs n log n at most, in whatever order, if no calls
+ *  wait: each part that moves is taken out of its domain's list of those where they do, which is walked. Opening a
+ *  circle costs as much as the smaller part or, where that is named from outside only, as the group, for each such
+ *  part. If the domain is in the part that moves, the other one moves instead; so it does if the domain goes. That was
+ *  drawn by lot among the synchronizers of its group (by a hash of the address), or had its group grow since: so it is
+ *  rare.
  * Ordering
  *  everything above is ordered by the locks (lock.c: leaving releases, entering acquires). What a body did, for the
  *  caller: publication (word.c).

@@ -243,8 +243,8 @@ static int may_upgrade(uint64_t seen)
 
 /* ---- entering ---- */
 
-/* One way to enter: what an entry adds to the word; with which bits in the word it is made inside only; and the rules of
- * its queue, which come first. */
+/* One way to enter: what an entry adds to the word; with which bits in the word it is made inside only; and the rules
+ * of its queue, which come first. */
 struct way {
 	struct vez__rules rules;
 	int (*verdict)(uint64_t seen);
