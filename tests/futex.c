@@ -167,8 +167,7 @@ static void lock_inheriting(void *mutex)
 }
 
 /* The thread of the first word has gone, and a lock that inherits priorities lies there, for which somebody waits: the
- * kernel sets the second word and then refuses. Seen to fail: a fallback for every error, which finds nobody to wake.
- */
+ * kernel sets the second word and then refuses. Seen to fail: a fallback for every error, which finds nobody. */
 Test(futex, ALL_a_wake_of_memory_that_is_a_lock_by_now)
 {
 	for (int round = 0; round < 20; round++) {

@@ -52,8 +52,7 @@ bool vez__mutex_is_mine(const vez_mutex_t *m);
 /* Gives up all the caller's holds at once, and says how many they were. */
 uint32_t vez__mutex_release_all(vez_mutex_t *m);
 
-/* The caller has so many holds again: it was granted the mutex when its wait ended, or locks it, whatever that takes.
- */
+/* The caller has so many holds again: it was granted the mutex when its wait ended, or it locks it. */
 void vez__mutex_take_back(vez_mutex_t *m, uint32_t holds, bool granted);
 
 /* Queues requests that were taken out of a condition's queue (linked by with_.ptr_, NULL at the end; value_: the number
