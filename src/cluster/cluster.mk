@@ -16,7 +16,7 @@ cluster_skip = @echo "skip  $@: $(CLUSTER_LACKS) cannot be installed here"
 # For programs of this folder's tests and examples.
 WITH_CLUSTER = -L$(B)/lib -lvez-cluster -lvez -Wl,-rpath-link,$(B)/lib
 
-CLUSTER_MAN := $(shell scripts/man --list cluster)
+CLUSTER_MAN := $(shell [ ! -x scripts/man ] || scripts/man --list cluster)
 CLUSTER_INSTALLED := $(CLUSTER_HEADER):$(INCLUDEDIR)/vez/cluster.h \
 	$(B)/lib/libvez-cluster.so.$(VERSION):$(LIBDIR)/libvez-cluster.so.$(VERSION) \
 	$(B)/vez-cluster.pc:$(LIBDIR)/pkgconfig/vez-cluster.pc \
