@@ -932,12 +932,10 @@ int vez_synchronizer_init(vez_synchronizer_t *s, vez_object_t *const *objects, s
 	memset(s, 0, sizeof *s);
 	s->objects_ = objects;
 	s->count_ = count;
-	vez__hold();
-	vez__lock_enter(&relating);
+	vez__lock_holding(&relating);
 	join(s);
 	count_relations(s, 1);
-	vez__lock_exit(&relating);
-	vez__let_go();
+	vez__unlock_holding(&relating);
 	return 0;
 }
 

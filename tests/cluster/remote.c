@@ -87,6 +87,13 @@ static int call_echo(vez_cluster_remote_t *r, uint32_t number)
 	return rc;
 }
 
+static void await_server(vez_cluster_remote_t *r)
+{
+	int rc;
+	UNTIL((rc = call_echo(r, 0)) != VEZ_ENOSERVER);
+	CHECK_EQ(rc, 0);
+}
+
 static int calls_left(const char *name)
 {
 	return in_line("service", name) - 1; /* "s" */
@@ -197,9 +204,7 @@ static void dies_while_it_serves(void)
 	vez_cluster_remote_t *r = open_remote(c, k.name);
 	vez_request_t q[3];
 	uint32_t number[2] = { 1, 2 };
-	int rc;
-	UNTIL((rc = call_echo(r, 0)) != VEZ_ENOSERVER);
-	CHECK_EQ(rc, 0);
+	await_server(r);
 	for (int i = 0; i < 3; i++)
 		vez_request_init(&q[i], NULL, NULL);
 	CHECK_EQ(vez_cluster_remote_call_async(r, "block", NULL, 0, NULL, &q[0]), EINPROGRESS);
@@ -263,9 +268,7 @@ static void dies_with_the_leader(void)
 	pid_t child = start_child(server, &k);
 	vez_cluster_t *c = open_session_at(ENSEMBLE, 60000);
 	vez_cluster_remote_t *r = open_remote(c, k.name);
-	int rc;
-	UNTIL((rc = call_echo(r, 0)) != VEZ_ENOSERVER);
-	CHECK_EQ(rc, 0);
+	await_server(r);
 	for (int i = 0; i < 2; i++)
 		vez_request_init(&q[i], NULL, NULL);
 	CHECK_EQ(vez_cluster_remote_call_async(r, "block", NULL, 0, NULL, &q[0]), EINPROGRESS);
