@@ -21,6 +21,16 @@ int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_
 /* Enters, serves, takes what r wants if it can be had, and leaves. */
 int vez__attempt_inside(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r);
 
+/* One attempt without waiting, by these rules, for a request with this value. */
+static inline int vez__attempt(struct vez__core *c, const struct vez__rules *rules, uint64_t value)
+{
+	vez_request_t r;
+	vez__request_init_local(&r, 0, NULL);
+	r.value_ = value;
+	r.rules_ = rules;
+	return rules->attempt(c, &r);
+}
+
 /* The slow part of a blocking call whose request would have this key, value and pointer: waits, or, if the deadline has
  * passed, makes one attempt. */
 int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_request_t *like, vez_deadline_t deadline);

@@ -176,7 +176,7 @@ int vez_group_enter(vez_group_t *g, uint32_t id)
 
 int vez_group_try_enter(vez_group_t *g, uint32_t id)
 {
-	return attempt(&g->core_, &(vez_request_t){ .value_ = id });
+	return vez__attempt(&g->core_, &group_rules, id);
 }
 
 int vez_group_enter_until(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)

@@ -369,7 +369,7 @@ int vez_rwlock_rdlock(vez_rwlock_t *l)
 int vez_rwlock_tryrdlock(vez_rwlock_t *l)
 {
 	int rc = enter_at_once(l, &reading);
-	return rc == EAGAIN ? vez__attempt_inside(&l->core_, &reading.rules, &(vez_request_t){ .how_ = 0 }) : rc;
+	return rc == EAGAIN ? vez__attempt(&l->core_, &reading.rules, 0) : rc;
 }
 
 int vez_rwlock_rdlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
@@ -550,7 +550,7 @@ int vez_rwlock_upgrade_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cance
 
 int vez_rwlock_try_upgrade(vez_rwlock_t *l)
 {
-	return alone(l, attempt(&l->core_, &(vez_request_t){ .rules_ = &upgrading.rules }));
+	return alone(l, vez__attempt(&l->core_, &upgrading.rules, 0));
 }
 
 int vez_rwlock_undo_upgrade(vez_rwlock_t *l)

@@ -245,7 +245,7 @@ int vez_sched_try_enter(vez_sched_t *s, const void *what)
 {
 	/* It is considered alone: who waits comes first, and who is alone has no order. */
 	(void)what;
-	return entered(s, attempt(&s->core_, &(vez_request_t){ .value_ = vez__self() }));
+	return entered(s, vez__attempt(&s->core_, &sched_rules, vez__self()));
 }
 
 int vez_sched_enter_until(vez_sched_t *s, const void *what, vez_deadline_t deadline, vez_cancel_t *cancel)

@@ -211,10 +211,9 @@ static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 
 /* ---- acquire ---- */
 
-/* One attempt without waiting: from the word alone, but where the queue's keys decide. */
-static int attempt(struct vez__core *c, vez_request_t *r)
+/* One attempt without waiting, by the word alone. EAGAIN: the keys of those who wait decide, or the clock. */
+static inline int take_at_once(struct vez__core *c, uint64_t n, int64_t key)
 {
-	uint64_t n = r->value_;
 	uint64_t seen = vez__load(&c->word_, relaxed);
 	do {
 		uint64_t permits = permits_in(seen);
@@ -227,12 +226,18 @@ static int attempt(struct vez__core *c, vez_request_t *r)
 			return EBUSY;
 		if (demand == 0 || (demand < DEMAND_MOST && permits >= n + demand))
 			continue;
-		if (seen & BARGING ? !(seen & (WARNED | VEZ__HANDOFF)) : r->key_ < 0 || (seen & BEHIND))
-			return vez__attempt_inside(c, &sem_rules, r);
+		if (seen & BARGING ? !(seen & (WARNED | VEZ__HANDOFF)) : key < 0 || (seen & BEHIND))
+			return EAGAIN;
 		if (!(seen & BARGING) || (seen & VEZ__HANDOFF))
 			return EBUSY;
 	} while (!vez__cas(&c->word_, &seen, seen - with_permits(n), acquire));
 	return 0;
+}
+
+static int attempt(struct vez__core *c, vez_request_t *r)
+{
+	int rc = take_at_once(c, r->value_, r->key_);
+	return rc == EAGAIN ? vez__attempt_inside(c, &sem_rules, r) : rc;
 }
 
 /* The fast path: nobody waits, nobody is inside, the permits are there. */
@@ -268,9 +273,8 @@ int vez_sem_acquire(vez_sem_t *s, uint32_t n)
 
 int vez_sem_try_acquire(vez_sem_t *s, uint32_t n)
 {
-	if (VEZ__LIKELY(acquire_fast(s, n)))
-		return 0;
-	return n > max_of(s) ? EINVAL : attempt(&s->core_, &(vez_request_t){ .value_ = n });
+	int rc = n > max_of(s) ? EINVAL : take_at_once(&s->core_, n, 0);
+	return rc == EAGAIN ? vez__attempt(&s->core_, &sem_rules, n) : rc;
 }
 
 int vez_sem_acquire_until(vez_sem_t *s, uint32_t n, vez_deadline_t deadline, vez_cancel_t *cancel)
