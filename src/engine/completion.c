@@ -115,10 +115,9 @@ static struct run *run_of(const struct shard *s, const vez_request_t *r)
 
 static void begin_run(struct run *run, vez_request_t *r)
 {
-	struct vez__stay in;
 	struct shard *s = shard_of(r);
 	*run = (struct run){ NULL, s, r, vez__self() };
-	vez__enter(&in, &s->core);
+	vez__lock_enter(&s->core.word_);
 	struct run *before = run_of(s, r);
 	if (before)
 		before->of = NULL;
@@ -128,7 +127,7 @@ static void begin_run(struct run *run, vez_request_t *r)
 		if (w->with_.ptr_ == r)
 			w->with_.ptr_ = run;
 	vez__fetch_or(&r->word_, VEZ__DONE, release);
-	vez__leave_threads(&in);
+	vez__lock_exit(&s->core.word_);
 }
 
 static void end_run(struct run *run)
@@ -147,7 +146,10 @@ static void end_run(struct run *run)
 		if (w->with_.ptr_ == run)
 			vez__settle(&in, w, 0);
 	}
-	vez__leave_threads(&in);
+	if (VEZ__UNLIKELY(in.own.last_))
+		vez__leave_threads(&in);
+	else
+		vez__lock_exit(&s->core.word_);
 }
 
 /* It never has a run, and its word says so: no ASYNC. Also of one that was queued, and calls nothing: it is delisted,

@@ -65,26 +65,6 @@ void vez__publish_shared(vez_request_t *list)
 	}
 }
 
-void vez__pend(struct vez__pending *pending, vez_request_t *r)
-{
-	vez_request_t *last = pending->last_;
-	r->next_ = last ? last->next_ : r;
-	if (last)
-		last->next_ = r;
-	pending->last_ = r;
-}
-
-vez_request_t *vez__pending_take(struct vez__pending *pending)
-{
-	vez_request_t *first = NULL;
-	if (pending->last_) {
-		first = pending->last_->next_;
-		pending->last_->next_ = NULL;
-		pending->last_ = NULL;
-	}
-	return first;
-}
-
 void vez__serve_all(struct vez__stay *in, const struct vez__rules *rules)
 {
 	while (rules->serve && rules->serve(in, vez__word_of(in)))

@@ -117,10 +117,26 @@ void vez__serve_all(struct vez__stay *in, const struct vez__rules *rules);
 void vez__leave_pending(struct vez__stay *in, const struct vez__rules *rules);
 
 /* Has the leaver publish r. */
-void vez__pend(struct vez__pending *pending, vez_request_t *r);
+static inline void vez__pend(struct vez__pending *pending, vez_request_t *r)
+{
+	vez_request_t *last = pending->last_;
+	r->next_ = last ? last->next_ : r;
+	if (last)
+		last->next_ = r;
+	pending->last_ = r;
+}
 
 /* The requests that are pending, as a list linked by next_, the oldest first; none is pending any more. */
-vez_request_t *vez__pending_take(struct vez__pending *pending);
+static inline vez_request_t *vez__pending_take(struct vez__pending *pending)
+{
+	vez_request_t *first = NULL;
+	if (pending->last_) {
+		first = pending->last_->next_;
+		pending->last_->next_ = NULL;
+		pending->last_ = NULL;
+	}
+	return first;
+}
 
 /* Outside: publishes the requests of such a list; those whose threads sleep on their own words, or on shared ones. */
 void vez__publish_list(vez_request_t *first);

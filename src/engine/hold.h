@@ -6,13 +6,43 @@
 #ifndef VEZ__HOLD_H
 #define VEZ__HOLD_H
 
+#include "../futex/atomic.h"
 #include "../futex/lock.h"
 #include "vez/request.h"
 
-void vez__hold(void);
-void vez__let_go(void);
-bool vez__holds(void);
-uint32_t vez__hold_count(void);
+/* Of each thread: hold.c. */
+struct vez__holding {
+	uint32_t count;
+	vez_request_t *left;
+	void (*complete)(vez_request_t *first);
+};
+
+extern __thread struct vez__holding vez__holding __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* No longer holding: completes what was left. */
+void vez__complete_left(void);
+
+static inline bool vez__holds(void)
+{
+	return vez__holding.count > 0;
+}
+
+static inline void vez__hold(void)
+{
+	vez__order_for_handlers();
+	vez__holding.count++;
+	vez__order_for_handlers();
+}
+
+static inline void vez__let_go(void)
+{
+	vez__order_for_handlers();
+	if (--vez__holding.count > 0)
+		return;
+	vez__order_for_handlers();
+	if (VEZ__UNLIKELY(vez__load(&vez__holding.left, relaxed) != NULL))
+		vez__complete_left();
+}
 
 /* Inside a short lock that what completes needs, too. */
 static inline void vez__lock_holding(uint64_t *lock)

@@ -184,7 +184,7 @@ void vez__rest_tell(void)
 	mine.asks = vez__clock_start() != 0;
 	if (!mine.asks)
 		return;
-	if (vez__hold_count() > 1) { /* it may be inside one of the objects */
+	if (vez__holding.count > 1) { /* it may be inside one of the objects */
 		vez__alarm_owe();
 		return;
 	}

@@ -28,7 +28,6 @@
 
 #include "../futex/atomic.h"
 #include "../futex/stack.h"
-#include "ring.h"
 #include "settle.h"
 
 #define HIGHEST 16
@@ -138,8 +137,7 @@ static void open_jumps_to(struct open *open, const vez_request_t *first, const v
 
 /* ---- queues ---- */
 
-/* By its key r is not the last. */
-static void insert_before_last(vez_request_t **queue, vez_request_t *r)
+void vez__queue_insert_before_last(vez_request_t **queue, vez_request_t *r)
 {
 	struct open open = { .highest = 0 };
 	vez_request_t *first = *queue, *before = last_not_after(&open, first, first->at_.before_, r->key_);
@@ -156,15 +154,7 @@ static void insert_before_last(vez_request_t **queue, vez_request_t *r)
 	close_all(&open, first, before);
 }
 
-void vez__queue_insert(vez_request_t **queue, vez_request_t *r)
-{
-	if (*queue && (*queue)->at_.before_->key_ > r->key_)
-		insert_before_last(queue, r);
-	else
-		vez__ring_append(queue, r);
-}
-
-static VEZ__COLD void remove_jumping(vez_request_t **queue, vez_request_t *r)
+void vez__queue_remove_jumping(vez_request_t **queue, vez_request_t *r)
 {
 	struct open open = { .highest = 0 };
 	vez_request_t *first = *queue, *before = step_back(first, r);
@@ -172,14 +162,6 @@ static VEZ__COLD void remove_jumping(vez_request_t **queue, vez_request_t *r)
 	open_jumps_to(&open, first, r);
 	vez__ring_remove(queue, r);
 	close_all(&open, first, before);
-}
-
-void vez__queue_remove(vez_request_t **queue, vez_request_t *r)
-{
-	if (VEZ__UNLIKELY(jumps(r)))
-		remove_jumping(queue, r);
-	else
-		vez__ring_remove(queue, r);
 }
 
 /* ---- rooms of users' monitors ---- */

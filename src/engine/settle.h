@@ -20,7 +20,7 @@
 #define VEZ__SPENT 1024u
 #define VEZ__TIRELESS 2048u
 #define VEZ__ATTEMPT 4096u
-#define VEZ__JUMPS 8192u
+/* and VEZ__JUMPS, of room.h: 8192u */
 
 static inline const struct vez__rules *vez__rules_of(const vez_request_t *r)
 {

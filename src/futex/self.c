@@ -9,10 +9,9 @@
 
 static uint64_t last;
 
-uint64_t vez__self(void)
+__thread uint64_t vez__number;
+
+uint64_t vez__number_take(void)
 {
-	static __thread uint64_t self __attribute__((tls_model("initial-exec")));
-	if (VEZ__UNLIKELY(self == 0))
-		self = vez__fetch_add(&last, 1, relaxed) + 1;
-	return self;
+	return vez__number = vez__fetch_add(&last, 1, relaxed) + 1;
 }

@@ -53,11 +53,6 @@
 
 unsigned vez__call_batch = 64;
 
-void vez__monitor_own(vez_monitor_t *m, bool own)
-{
-	vez__store(&m->owner_, own ? vez__self() : 0, relaxed);
-}
-
 static bool is_inside(const vez_monitor_t *m)
 {
 	return vez__load(&m->owner_, relaxed) == vez__self();
@@ -339,16 +334,6 @@ static int submit(vez_monitor_t *m, vez_request_t *r, bool entered)
 	return EINPROGRESS;
 }
 
-static inline void leave_fast(vez_monitor_t *m)
-{
-	struct vez__stay in;
-	uint64_t seen = VEZ__LOCKED;
-	if (!m->pending_.last_ && !m->pending_.wake_ && vez__cas(&m->core_.word_, &seen, 0, release))
-		return;
-	vez__monitor_stay(&in, m);
-	vez__leave(&in, &vez__call_rules);
-}
-
 /* Inside: runs the body, if nobody waits and it may run; and leaves. Who enters finds no arrivals (D1), and those that
  * come from then on are behind it. */
 static inline bool run_alone(vez_monitor_t *m, uint64_t me, guard_fn *guard, body_fn *body, void *arg)
@@ -361,7 +346,7 @@ static inline bool run_alone(vez_monitor_t *m, uint64_t me, guard_fn *guard, bod
 		VEZ__FOREIGN(body(arg));
 	vez__store(&m->owner_, 0, relaxed);
 	if (runs)
-		leave_fast(m);
+		vez__monitor_leave(m, &vez__call_rules);
 	return runs;
 }
 

@@ -4,6 +4,7 @@
 #define VEZ__CALL_H
 
 #include "../engine/filing.h"
+#include "../futex/self.h"
 #include "vez/monitor.h"
 
 /* How calls wait; serves the calls of a monitor that may run. */
@@ -35,6 +36,20 @@ static inline vez_monitor_t *vez__monitor_of(const struct vez__stay *in)
 }
 
 /* Inside: whether the caller's own code is inside from here on. */
-void vez__monitor_own(vez_monitor_t *m, bool own);
+static inline void vez__monitor_own(vez_monitor_t *m, bool own)
+{
+	vez__store(&m->owner_, own ? vez__self() : 0, relaxed);
+}
+
+/* Leaves, by one exchange where there is nothing to be served or published. */
+static inline void vez__monitor_leave(vez_monitor_t *m, const struct vez__rules *rules)
+{
+	struct vez__stay in;
+	uint64_t seen = VEZ__LOCKED;
+	if (!m->calls_ && !m->pending_.last_ && !m->pending_.wake_ && vez__cas(&m->core_.word_, &seen, 0, release))
+		return;
+	vez__monitor_stay(&in, m);
+	vez__leave(&in, rules);
+}
 
 #endif

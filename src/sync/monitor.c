@@ -68,10 +68,8 @@ void vez_monitor_enter(vez_monitor_t *m)
 
 void vez_monitor_exit(vez_monitor_t *m)
 {
-	struct vez__stay in;
 	vez__monitor_own(m, false);
-	vez__monitor_stay(&in, m);
-	vez__leave(&in, &room_rules);
+	vez__monitor_leave(m, &room_rules);
 	vez__let_go();
 }
 
