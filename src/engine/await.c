@@ -63,7 +63,7 @@ static void share(struct vez__core *c, vez_request_t *r)
 	r->arg_ = shared;
 }
 
-static void place(struct vez__core *c, const struct vez__rules *rules, vez_request_t **queue, vez_request_t *r)
+static VEZ__HOT void place(struct vez__core *c, const struct vez__rules *rules, vez_request_t **queue, vez_request_t *r)
 {
 	r->queue_ = queue;
 	r->rules_ = rules;
@@ -80,7 +80,7 @@ static void make_async(struct vez__core *c, vez_request_t *r, const vez_cancel_t
 		vez__inspect_file(r, object, rules->type, token);
 }
 
-bool vez__prepare(struct vez__core *c, const struct vez__rules *rules, vez_request_t **queue, vez_request_t *r)
+VEZ__HOT bool vez__prepare(struct vez__core *c, const struct vez__rules *rules, vez_request_t **queue, vez_request_t *r)
 {
 	const vez_cancel_t *token = r->cancel_;
 	place(c, rules, queue, r);
@@ -327,7 +327,7 @@ static bool sleep_until_called(vez_request_t *r, struct vez__shared *shared, vez
 	}
 }
 
-int vez__await(vez_request_t *r, vez_deadline_t deadline)
+VEZ__HOT int vez__await(vez_request_t *r, vez_deadline_t deadline)
 {
 	struct vez__shared *shared = r->how_ & VEZ__SHARES ? r->arg_ : NULL;
 	struct vez__shown shown;

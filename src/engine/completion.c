@@ -488,7 +488,7 @@ bool vez__calls_do_rest(void)
 /* ---- leaving ---- */
 
 /* Threads first, then those that sleep together, then what no thread waits for. */
-void vez__publish(struct vez__pending *pending)
+VEZ__HOT void vez__publish(struct vez__pending *pending)
 {
 	struct vez__pending threads = { NULL, NULL }, shared = { NULL, NULL }, async = { NULL, NULL };
 	vez_request_t *next;
@@ -505,7 +505,7 @@ void vez__publish(struct vez__pending *pending)
 		complete(first);
 }
 
-void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
+VEZ__HOT void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
 {
 	bool gathers = rules && rules->gathers;
 	vez__leave_pending(in, rules);
@@ -515,14 +515,14 @@ void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
 		vez__rest_tell();
 }
 
-void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules)
+VEZ__HOT void vez__leave_entered(struct vez__core *c, const struct vez__rules *rules)
 {
 	struct vez__stay in;
 	vez__entered(&in, c);
 	vez__leave(&in, rules);
 }
 
-void vez__leave_in_handler(struct vez__core *c, const struct vez__rules *rules)
+VEZ__HOT void vez__leave_in_handler(struct vez__core *c, const struct vez__rules *rules)
 {
 	mine.handlers++;
 	vez__leave_entered(c, rules);

@@ -34,13 +34,13 @@
 
 #define DESTROYER UINT32_C(0x80000000)
 
-static uint32_t *next_word(uint32_t *word)
+static VEZ__HOT uint32_t *next_word(uint32_t *word)
 {
 	vez_request_t *r = (vez_request_t *)((char *)word - offsetof(vez_request_t, word_));
 	return r->next_ ? &r->next_->word_ : NULL;
 }
 
-void vez__publish_list(vez_request_t *first)
+VEZ__HOT void vez__publish_list(vez_request_t *first)
 {
 	if (first)
 		vez__word_publish(&first->word_, next_word);
@@ -71,7 +71,7 @@ void vez__serve_all(struct vez__stay *in, const struct vez__rules *rules)
 		;
 }
 
-void vez__leave_pending(struct vez__stay *in, const struct vez__rules *rules)
+VEZ__HOT void vez__leave_pending(struct vez__stay *in, const struct vez__rules *rules)
 {
 	struct vez__pending *pending = in->pending;
 	for (;;) {
@@ -89,7 +89,7 @@ void vez__leave_pending(struct vez__stay *in, const struct vez__rules *rules)
 	}
 }
 
-void vez__leave_threads(struct vez__stay *in)
+VEZ__HOT void vez__leave_threads(struct vez__stay *in)
 {
 	vez__leave_pending(in, NULL);
 	if (in->own.wake_)

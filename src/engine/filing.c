@@ -30,7 +30,7 @@ static bool try_mark(struct vez__stay *in, const struct vez__rules *rules, uint6
 	return !vez__is_marked(rules) || vez__change(in, seen, (seen | rules->waiting) + rules->each);
 }
 
-static void mark(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
+static VEZ__HOT void mark(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
 {
 	uint64_t seen;
 	do
@@ -38,7 +38,7 @@ static void mark(struct vez__stay *in, const struct vez__rules *rules, vez_reque
 	while ((rules->serve && rules->serve(in, seen)) || !try_mark(in, rules, seen, r));
 }
 
-int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
+VEZ__HOT int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_request_t *r)
 {
 	if (!vez__prepare(in->core, rules, vez__queue_at(in->core, rules), r))
 		return ECANCELED;
@@ -50,7 +50,7 @@ int vez__queue_inside(struct vez__stay *in, const struct vez__rules *rules, vez_
 }
 
 /* Enters, serves, and takes what r wants; or queues it, if it waits. 0; EINPROGRESS: it is queued; or an error. */
-static int file(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r, bool waits)
+static VEZ__HOT int file(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r, bool waits)
 {
 	struct vez__stay in;
 	r->rules_ = rules;
@@ -67,7 +67,8 @@ int vez__attempt_inside(struct vez__core *c, const struct vez__rules *rules, vez
 	return file(c, rules, r, false);
 }
 
-int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_request_t *like, vez_deadline_t deadline)
+VEZ__HOT int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_request_t *like,
+		       vez_deadline_t deadline)
 {
 	vez_request_t r;
 	vez__request_init_local(&r, like->key_, like->cancel_);

@@ -58,14 +58,14 @@ static void count(struct vez__core *c, const vez_request_t *r, uint32_t more)
 		vez__store(length, *length + more, relaxed);
 }
 
-static void queued(struct vez__core *c, vez_request_t *r)
+static VEZ__HOT void queued(struct vez__core *c, vez_request_t *r)
 {
 	r->state_ |= VEZ__QUEUED;
 	count(c, r, 1);
 	VEZ__PROBE_REQUEST(queue, r, r->key_);
 }
 
-void vez__insert(struct vez__core *c, vez_request_t *r)
+VEZ__HOT void vez__insert(struct vez__core *c, vez_request_t *r)
 {
 	vez__queue_insert(r->queue_, r);
 	queued(c, r);
@@ -85,7 +85,7 @@ static void part_from_newcomers(struct vez__core *c, const vez_request_t *r)
 		*shared = 0;
 }
 
-static void leave_queue(vez_request_t *r)
+static VEZ__HOT void leave_queue(vez_request_t *r)
 {
 	struct vez__core *c = vez__core_of(r);
 	vez__queue_remove(r->queue_, r);
@@ -210,7 +210,7 @@ bool vez__decide(vez_request_t *r, int result)
 	return won;
 }
 
-bool vez__settle_own(vez_request_t *r, int result)
+VEZ__HOT bool vez__settle_own(vez_request_t *r, int result)
 {
 	leave_queue(r);
 	bool won = vez__decide(r, result);
@@ -219,7 +219,7 @@ bool vez__settle_own(vez_request_t *r, int result)
 }
 
 /* Remembers also whether the thread that fired is entering because of it. */
-uint32_t vez__note_settled(vez_request_t *r)
+VEZ__HOT uint32_t vez__note_settled(vez_request_t *r)
 {
 	uint32_t before = vez__fetch_or(&r->word_, VEZ__SETTLED, relaxed);
 	if ((before & (VEZ__SETTLED | VEZ__FIRED | VEZ__UNCANCELLABLE)) == VEZ__FIRED)
@@ -243,7 +243,7 @@ void vez__expect_for(struct vez__stay *in, vez_request_t *r)
 	vez__expect(in);
 }
 
-bool vez__settle(struct vez__stay *in, vez_request_t *r, int result)
+VEZ__HOT bool vez__settle(struct vez__stay *in, vez_request_t *r, int result)
 {
 	bool won = vez__settle_own(r, result);
 	if (r->how_ & VEZ__SHARES)

@@ -114,6 +114,12 @@ static inline void vez__pause(void)
 #define VEZ__LIKELY(x) __builtin_expect(!!(x), 1)
 #define VEZ__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define VEZ__INLINE inline __attribute__((always_inline))
+
+/* Where a function lies. COLD: apart, for it is called rarely. HOT: with the others by which a thread goes to sleep or
+ * wakes another one: whoever has slept finds none of them in its caches, and the fewer pages they are on the better.
+ * SLOW: not in the fast path that calls it. */
 #define VEZ__COLD __attribute__((cold, noinline))
+#define VEZ__HOT __attribute__((hot))
+#define VEZ__SLOW __attribute__((noinline))
 
 #endif

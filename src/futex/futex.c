@@ -31,7 +31,7 @@ static VEZ__COLD int nap(vez_deadline_t deadline)
 	return ETIMEDOUT;
 }
 
-int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
+VEZ__HOT int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
 {
 	/* The kernel takes a negative time for an error. */
 	int rc = deadline < 0 ? ETIMEDOUT : vez__sys_futex_wait(word, expected, deadline, false);
@@ -50,13 +50,13 @@ static VEZ__COLD void wake_refused(void)
 		vez__sys_die("vez: the kernel lets threads sleep (futex) but refuses to wake them\n");
 }
 
-static void wake(uint32_t *word, int count)
+static VEZ__HOT void wake(uint32_t *word, int count)
 {
 	if (VEZ__UNLIKELY(vez__sys_futex_wake(word, count, false) < 0))
 		wake_refused();
 }
 
-void vez__futex_wake(uint32_t *word)
+VEZ__HOT void vez__futex_wake(uint32_t *word)
 {
 	VEZ__PROBE2(wake, word, 1);
 	wake(word, 1);
@@ -68,7 +68,7 @@ void vez__futex_wake_all(uint32_t *word)
 	wake(word, INT_MAX);
 }
 
-void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)
+VEZ__HOT void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)
 {
 	VEZ__PROBE2(wake, first, 1);
 #ifndef VEZ__TSAN

@@ -63,7 +63,7 @@ static VEZ__COLD void enter_slow(uint64_t *word, uint64_t seen)
 	}
 }
 
-void vez__lock_enter(uint64_t *word)
+VEZ__HOT void vez__lock_enter(uint64_t *word)
 {
 	uint64_t seen = vez__load(word, relaxed);
 	if (VEZ__UNLIKELY(vez__checked() || (seen & VEZ__LOCKED)) ||
@@ -85,7 +85,7 @@ static VEZ__COLD bool leave_told(uint64_t *word, uint64_t seen, uint64_t next)
 	return leave(word, seen, next, true);
 }
 
-bool vez__lock_leave(uint64_t *word, uint64_t seen, uint64_t next)
+VEZ__HOT bool vez__lock_leave(uint64_t *word, uint64_t seen, uint64_t next)
 {
 	return vez__checked() ? leave_told(word, seen, next) : leave(word, seen, next, false);
 }

@@ -46,7 +46,7 @@ static unsigned limit_of(enum vez__spin what)
 	return what != VEZ__SPIN_LOCK || vez__spin_limit < SHORT_LIMIT ? vez__spin_limit : SHORT_LIMIT;
 }
 
-unsigned vez__spin_budget(enum vez__spin what)
+VEZ__HOT unsigned vez__spin_budget(enum vez__spin what)
 {
 	struct spinner *s = &self[what];
 	if (s->waits == 0) {

@@ -35,7 +35,7 @@ struct look {
 	uint32_t until;
 };
 
-static bool has_come(void *arg)
+static VEZ__HOT bool has_come(void *arg)
 {
 	const struct look *look = arg;
 	return vez__load(look->word, relaxed) & look->until;
@@ -52,7 +52,8 @@ static int sleep_on(uint32_t *word, struct vez__shared *shared, uint32_t turn, u
 	return shared ? vez__futex_wait(&shared->turn, turn, deadline) : vez__futex_wait(word, parked, deadline);
 }
 
-uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t until, vez_deadline_t deadline)
+VEZ__HOT uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t until,
+					vez_deadline_t deadline)
 {
 	struct look look = { word, until };
 	uint32_t seen = vez__load(word, acquire);
@@ -150,7 +151,7 @@ void vez__word_keep(uint32_t *word, bool own)
 	} while (!vez__cas(word, &seen, next, relaxed));
 }
 
-void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))
+VEZ__HOT void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word))
 {
 	uint32_t *asleep = NULL; /* published, but not woken yet */
 	while (word) {

@@ -369,7 +369,7 @@ static int attempt(vez_monitor_t *m, vez_request_t *r, bool entered)
 }
 
 /* Somebody else is inside, or others wait. To be pushed costs more than to wait for a short body. */
-static VEZ__COLD int call_slow(vez_monitor_t *m, guard_fn *guard, body_fn *body, void *arg, vez_deadline_t deadline,
+static VEZ__SLOW int call_slow(vez_monitor_t *m, guard_fn *guard, body_fn *body, void *arg, vez_deadline_t deadline,
 			       vez_cancel_t *cancel, bool entered)
 {
 	vez_request_t r;

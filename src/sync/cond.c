@@ -95,7 +95,7 @@ static int join(vez_cond_t *c, vez_mutex_t *m, vez_request_t *r, struct vez__whe
 }
 
 /* Without a guard: one that came while others wait with theirs. */
-static VEZ__COLD int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard guard, int64_t key,
+static VEZ__SLOW int wait_when(vez_cond_t *c, vez_mutex_t *m, struct vez__guard guard, int64_t key,
 			       vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	struct vez__when w;

@@ -150,7 +150,7 @@ static const struct vez__rules *rules_of(const vez_event_t *e)
 
 /* ---- wait ---- */
 
-static VEZ__COLD int wait_slow(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int wait_slow(vez_event_t *e, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	return vez__wait(&e->core_, rules_of(e), &(vez_request_t){ .cancel_ = cancel }, deadline);
 }

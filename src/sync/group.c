@@ -164,7 +164,7 @@ static const struct vez__rules group_rules = {
 	.attempt = attempt, .take = take, .serve = serve,
 };
 
-static VEZ__COLD int enter_slow(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int enter_slow(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	return vez__wait(&g->core_, &group_rules, &(vez_request_t){ .value_ = id, .cancel_ = cancel }, deadline);
 }
@@ -200,7 +200,7 @@ static uint64_t entering(uint64_t seen)
 	return lets_in && !(seen & VEZ__LOCKED) ? VEZ__LOCKED : 0;
 }
 
-static VEZ__COLD int leave_slow(vez_group_t *g)
+static VEZ__SLOW int leave_slow(vez_group_t *g)
 {
 	struct vez__stay in;
 	uint64_t enters, seen = vez__load(&g->core_.word_, relaxed);

@@ -79,7 +79,7 @@ static const struct vez__rules latch_rules = {
 	.waiting = AWAITED, .fast = fast, .attempt = attempt, .take = take, .serve = serve,
 };
 
-static VEZ__COLD int wait_slow(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int wait_slow(vez_latch_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	return vez__wait(&l->core_, &latch_rules, &(vez_request_t){ .cancel_ = cancel }, deadline);
 }

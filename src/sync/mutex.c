@@ -477,7 +477,7 @@ static int lock_contended(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t 
 	return vez__wait(&m->core_, &mutex_rules, &like, deadline);
 }
 
-static VEZ__COLD int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int lock_slow(vez_mutex_t *m, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	uint64_t word = vez__load(&m->core_.word_, relaxed);
 	if (vez__is_fired(cancel))
@@ -560,7 +560,7 @@ static int let_go_guarded(vez_mutex_t *m)
 	return 0;
 }
 
-static VEZ__COLD int let_go(vez_mutex_t *m)
+static VEZ__SLOW int let_go(vez_mutex_t *m)
 {
 	uint64_t seen = vez__load(&m->core_.word_, relaxed);
 	bool enters;
@@ -692,7 +692,7 @@ static int wait_guarded(vez_mutex_t *m, struct vez__guard guard, bool owned, vez
 	return rc == EINPROGRESS ? vez__await(&w.r, deadline) : rc;
 }
 
-static VEZ__COLD int await_slow(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int await_slow(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	uint32_t holds = m->holds_;
 	int rc = wait_guarded(m, guard, true, deadline, cancel);
@@ -726,7 +726,7 @@ static int relock_when(vez_mutex_t *m, struct vez__guard guard, vez_deadline_t d
 	return rc;
 }
 
-static VEZ__COLD int lock_when_slow(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline,
+static VEZ__SLOW int lock_when_slow(vez_mutex_t *m, struct vez__guard guard, bool owned, vez_deadline_t deadline,
 				    vez_cancel_t *cancel)
 {
 	bool late = vez__deadline_passed(deadline), bounded = is_bounded(deadline, cancel);

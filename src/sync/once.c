@@ -77,7 +77,7 @@ static void finish(vez_once_t *o, bool done)
 	vez__leave_threads(&in);
 }
 
-static VEZ__COLD int once_slow(vez_once_t *o, int (*fn)(void *), void *arg)
+static VEZ__SLOW int once_slow(vez_once_t *o, int (*fn)(void *), void *arg)
 {
 	if (vez__load(&o->runner_, relaxed) == vez__self())
 		return EDEADLK;

@@ -343,7 +343,7 @@ static const struct way *reading_of(const vez_rwlock_t *l)
 	return l->free_ & IN_ORDER ? &reading_in_order : &reading;
 }
 
-static VEZ__COLD int enter_slow(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int enter_slow(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	return vez__wait(&l->core_, &way->rules, &(vez_request_t){ .cancel_ = cancel }, deadline);
 }
@@ -438,7 +438,7 @@ static bool after_undo(uint64_t seen, uint64_t *next)
 	return seen & UPGRADED;
 }
 
-static VEZ__COLD int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uint64_t *next))
+static VEZ__SLOW int give_back(vez_rwlock_t *l, bool (*after)(uint64_t seen, uint64_t *next))
 {
 	uint64_t seen = vez__load(&l->core_.word_, relaxed);
 	uint64_t next;
@@ -529,7 +529,7 @@ static void read_on(vez_rwlock_t *l)
 		vez__await(&r, VEZ_FOREVER);
 }
 
-static VEZ__COLD int upgrade_waiting(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int upgrade_waiting(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	int rc = enter_slow(l, &upgrading, deadline, cancel);
 	if (rc == ETIMEDOUT || rc == ECANCELED)

@@ -228,7 +228,7 @@ static inline bool enter_fast(vez_sched_t *s)
 	return true;
 }
 
-static VEZ__COLD int enter_slow(vez_sched_t *s, const void *what, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int enter_slow(vez_sched_t *s, const void *what, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	if (is_owner(s))
 		return EDEADLK;

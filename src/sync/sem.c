@@ -258,7 +258,7 @@ static const struct vez__rules sem_rules = {
 	.mark = mark, .serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry,
 };
 
-static VEZ__COLD int acquire_slow(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int acquire_slow(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	if (n > max_of(s))
 		return EINVAL;
@@ -328,7 +328,7 @@ static uint64_t entering(uint64_t seen)
 	return (seen & BARGING) && (seen & VEZ__ASKED) && !(seen & VEZ__HANDOFF) ? 0 : VEZ__LOCKED;
 }
 
-static VEZ__COLD int release_slow(vez_sem_t *s, uint32_t n)
+static VEZ__SLOW int release_slow(vez_sem_t *s, uint32_t n)
 {
 	uint64_t seen = vez__load(&s->core_.word_, relaxed);
 	uint64_t adds, enters;
