@@ -106,7 +106,7 @@ Test(futex, ALL_a_wake_wakes_one_and_wake_all_wakes_all)
 		if (!thread_done(&s[i].thread))
 			thread_await_parked(&s[i].thread);
 	EXPECT_EQ(thread_done(&s[0].thread) + thread_done(&s[1].thread) + thread_done(&s[2].thread), 1);
-	vez__futex_wake_all(&word);
+	vez__futex_wake_all(&word, VEZ__ANY_BIT);
 	for (int i = 0; i < 3; i++)
 		sleeper_join(&s[i]);
 }
@@ -120,8 +120,8 @@ Test(futex, A06_waking_where_nothing_is_any_more)
 	vez__futex_wake(gone);
 	guard_free(gone);
 	vez__futex_wake(gone);
-	EXPECT_EQ(vez__sys_futex_wake(gone, 1, false), 0);
-	EXPECT_EQ(vez__sys_futex_wake(gone, 1, true), 0);
+	EXPECT_EQ(vez__sys_futex_wake(gone, 1, VEZ__ANY_BIT, false), 0);
+	EXPECT_EQ(vez__sys_futex_wake(gone, 1, VEZ__ANY_BIT, true), 0);
 	EXPECT_EQ(errno, 55);
 }
 

@@ -58,8 +58,8 @@ static void share(struct vez__core *c, vez_request_t *r)
 	if (*number == 0)
 		return;
 	struct vez__shared *shared = vez__shared_at(*number);
-	vez__shared_join(shared);
-	r->how_ |= VEZ__SHARES;
+	uint32_t member = vez__shared_join(shared) & VEZ__NUMBER_MOST;
+	r->how_ |= (uint16_t)(VEZ__SHARES | member << VEZ__NUMBER_SHIFT);
 	r->arg_ = shared;
 }
 
@@ -313,7 +313,8 @@ static bool sleep_until_called(vez_request_t *r, struct vez__shared *shared, vez
 	for (;;) {
 		vez_deadline_t again = vez__timer_at(&r->timer_);
 		vez_deadline_t limit = *deadline < again ? *deadline : again;
-		uint32_t seen = vez__word_wait_shared(&r->word_, shared, VEZ__DONE | VEZ__ENTERING, limit);
+		uint32_t seen =
+			vez__word_wait_shared(&r->word_, shared, vez__bit_of(r), VEZ__DONE | VEZ__ENTERING, limit);
 		if (seen & VEZ__DONE)
 			return false;
 		*expired = !(seen & VEZ__ENTERING) && limit == *deadline;

@@ -31,6 +31,7 @@
 #include "core.h"
 
 #include "../futex/futex.h"
+#include "winner.h"
 
 #define DESTROYER UINT32_C(0x80000000)
 
@@ -46,12 +47,16 @@ VEZ__HOT void vez__publish_list(vez_request_t *first)
 		vez__word_publish(&first->word_, next_word);
 }
 
-/* The first of those that sleep on the same shared word as the first of the list, from which they are cut. */
-static vez_request_t *cut_shared(vez_request_t **list)
+/* The first of those that sleep on the same shared word as the first of the list, from which they are cut; and their
+ * bits there. */
+static vez_request_t *cut_shared(vez_request_t **list, uint32_t *bits)
 {
-	vez_request_t *first = *list, *last = first;
-	while (last->next_ && last->next_->arg_ == first->arg_)
-		last = last->next_;
+	vez_request_t *first = *list, *last = NULL;
+	*bits = 0;
+	for (vez_request_t *r = first; r && r->arg_ == first->arg_; r = r->next_) {
+		*bits |= vez__bit_of(r);
+		last = r;
+	}
 	*list = last->next_;
 	last->next_ = NULL;
 	return first;
@@ -60,8 +65,9 @@ static vez_request_t *cut_shared(vez_request_t **list)
 void vez__publish_shared(vez_request_t *list)
 {
 	while (list) {
-		vez_request_t *first = cut_shared(&list);
-		vez__word_publish_shared(&first->word_, next_word, first->arg_);
+		uint32_t bits;
+		vez_request_t *first = cut_shared(&list, &bits);
+		vez__word_publish_shared(&first->word_, next_word, first->arg_, bits);
 	}
 }
 

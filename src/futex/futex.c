@@ -31,10 +31,10 @@ static VEZ__COLD int nap(vez_deadline_t deadline)
 	return ETIMEDOUT;
 }
 
-VEZ__HOT int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline)
+VEZ__HOT int vez__futex_wait_bits(uint32_t *word, uint32_t expected, uint32_t bits, vez_deadline_t deadline)
 {
 	/* The kernel takes a negative time for an error. */
-	int rc = deadline < 0 ? ETIMEDOUT : vez__sys_futex_wait(word, expected, deadline, false);
+	int rc = deadline < 0 ? ETIMEDOUT : vez__sys_futex_wait(word, expected, deadline, bits, false);
 	if (VEZ__UNLIKELY(is_refusal(rc)))
 		rc = nap(deadline);
 	if (rc == ETIMEDOUT && deadline != VEZ_FOREVER && vez__sys_now() >= deadline)
@@ -46,26 +46,26 @@ VEZ__HOT int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t d
 static VEZ__COLD void wake_refused(void)
 {
 	uint32_t word = 0;
-	if (!is_refusal(vez__sys_futex_wait(&word, 1, VEZ_FOREVER, false)))
+	if (!is_refusal(vez__sys_futex_wait(&word, 1, VEZ_FOREVER, VEZ__ANY_BIT, false)))
 		vez__sys_die("vez: the kernel lets threads sleep (futex) but refuses to wake them\n");
 }
 
-static VEZ__HOT void wake(uint32_t *word, int count)
+static VEZ__HOT void wake(uint32_t *word, int count, uint32_t bits)
 {
-	if (VEZ__UNLIKELY(vez__sys_futex_wake(word, count, false) < 0))
+	if (VEZ__UNLIKELY(vez__sys_futex_wake(word, count, bits, false) < 0))
 		wake_refused();
 }
 
 VEZ__HOT void vez__futex_wake(uint32_t *word)
 {
 	VEZ__PROBE2(wake, word, 1);
-	wake(word, 1);
+	wake(word, 1, VEZ__ANY_BIT);
 }
 
-void vez__futex_wake_all(uint32_t *word)
+void vez__futex_wake_all(uint32_t *word, uint32_t bits)
 {
 	VEZ__PROBE2(wake, word, INT_MAX);
-	wake(word, INT_MAX);
+	wake(word, INT_MAX, bits);
 }
 
 VEZ__HOT void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)
@@ -80,12 +80,12 @@ VEZ__HOT void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_
 		return;
 	}
 	if (error == EINVAL) { /* its thread may have seen the value: only the address is used */
-		wake(second, 1);
+		wake(second, 1, VEZ__ANY_BIT);
 		return;
 	}
 #endif
 	/* No such call on this machine. */
-	wake(first, 1);
+	wake(first, 1, VEZ__ANY_BIT);
 	if (vez__exchange(second, value, release) >= threshold)
 		vez__futex_wake(second);
 }

@@ -32,9 +32,9 @@ struct vez__shared *vez__shared_at(uint16_t number)
 	return &words[number];
 }
 
-void vez__shared_join(struct vez__shared *s)
+uint32_t vez__shared_join(struct vez__shared *s)
 {
-	vez__fetch_add(&s->members, 1, relaxed);
+	return vez__fetch_add(&s->members, 1, relaxed);
 }
 
 bool vez__shared_leave(struct vez__shared *s, uint32_t members)

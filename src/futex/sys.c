@@ -39,10 +39,10 @@ static VEZ__HOT long futex(uint32_t *word, int op, bool shared, uint32_t val, co
 	register const void *fourth __asm__("r10") = val2;
 	register uint32_t *fifth __asm__("r8") = word2;
 	register uint32_t sixth __asm__("r9") = val3;
-	__asm__ volatile("syscall"
-			 : "=a"(rc)
-			 : "a"(SYS_futex), "D"(word), "S"(op), "d"(val), "r"(fourth), "r"(fifth), "r"(sixth)
-			 : "rcx", "r11", "memory");
+	__asm__ __volatile__("syscall"
+			     : "=a"(rc)
+			     : "a"(SYS_futex), "D"(word), "S"(op), "d"(val), "r"(fourth), "r"(fifth), "r"(sixth)
+			     : "rcx", "r11", "memory");
 #else
 	int saved = errno;
 	rc = syscall(SYS_futex, word, op, val, val2, word2, val3);
@@ -61,7 +61,7 @@ static struct kernel_timespec kernel_time(int64_t moment)
 	return (struct kernel_timespec){ sec > LONG_MAX ? LONG_MAX : (long)sec, (long)(moment % NS_PER_S) };
 }
 
-static VEZ__HOT int wait_until(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+static VEZ__HOT int wait_until(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared)
 {
 	struct kernel_timespec ts;
 	const struct kernel_timespec *limit = NULL;
@@ -69,7 +69,7 @@ static VEZ__HOT int wait_until(uint32_t *word, uint32_t expected, vez_deadline_t
 		ts = kernel_time(deadline);
 		limit = &ts;
 	}
-	return (int)-futex(word, FUTEX_WAIT_BITSET, shared, expected, limit, NULL, FUTEX_BITSET_MATCH_ANY);
+	return (int)-futex(word, FUTEX_WAIT_BITSET, shared, expected, limit, NULL, bits);
 }
 
 /* Whether a program's signal handlers wait for this thread to call a function that ThreadSanitizer knows. */
@@ -97,24 +97,25 @@ static void let_signals_in(void)
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
 }
 
-static int wait_letting_signals_in(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+static int wait_letting_signals_in(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits,
+				   bool shared)
 {
 	let_signals_in();
-	int rc = wait_until(word, expected, bounded(deadline), shared);
+	int rc = wait_until(word, expected, bounded(deadline), bits, shared);
 	let_signals_in();
 	return rc;
 }
 
-VEZ__HOT int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+VEZ__HOT int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared)
 {
 	if (VEZ__UNLIKELY(holds_back()))
-		return wait_letting_signals_in(word, expected, deadline, shared);
-	return wait_until(word, expected, deadline, shared);
+		return wait_letting_signals_in(word, expected, deadline, bits, shared);
+	return wait_until(word, expected, deadline, bits, shared);
 }
 
-VEZ__HOT int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
+VEZ__HOT int vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared)
 {
-	long woken = futex(word, FUTEX_WAKE, shared, (uint32_t)count, NULL, NULL, 0);
+	long woken = futex(word, FUTEX_WAKE_BITSET, shared, (uint32_t)count, NULL, NULL, bits);
 	bool gone = woken == -EFAULT || woken == -EINVAL; /* or used anew: EINVAL, where a lock with priorities is */
 	return gone ? 0 : (int)woken;
 }

@@ -13,14 +13,15 @@
 
 #include "vez/deadline.h"
 
-/* FUTEX_WAIT_BITSET: sleeps if *word is still expected, until a wake or the deadline (VEZ_FOREVER: none; it must
- * not be negative). 0, or EAGAIN, EINTR, ETIMEDOUT as the kernel says: it may say ETIMEDOUT before the deadline, where
- * signals are held back (checker.h) and have to be let in now and then. Anything else: it refuses. */
-int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
+/* FUTEX_WAIT_BITSET: sleeps if *word is still expected, until a wake with one of these bits or the deadline
+ * (VEZ_FOREVER: none; it must not be negative). 0, or EAGAIN, EINTR, ETIMEDOUT as the kernel says: it may say ETIMEDOUT
+ * before the deadline, where signals are held back (checker.h) and have to be let in now and then. Anything else: it
+ * refuses. */
+int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared);
 
-/* FUTEX_WAKE: how many were woken; an address that is no longer mapped, or used for something else, wakes nobody.
- * Negative: the kernel refuses. */
-int vez__sys_futex_wake(uint32_t *word, int count, bool shared);
+/* FUTEX_WAKE_BITSET: wakes so many of those who sleep with one of these bits. How many were woken; an address that is no
+ * longer mapped, or used for something else, wakes nobody. Negative: the kernel refuses. */
+int vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared);
 
 /* FUTEX_WAKE_OP: in one step sets *second to value (a full barrier); wakes one waiter of first and, where the old
  * value of *second was at least threshold, one of second. Values are below 2048. 0, or the kernel's error. EINVAL:

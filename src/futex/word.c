@@ -43,16 +43,10 @@ static VEZ__HOT bool has_come(void *arg)
 
 uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline)
 {
-	return vez__word_wait_shared(word, NULL, until, deadline);
+	return vez__word_wait_shared(word, NULL, VEZ__ANY_BIT, until, deadline);
 }
 
-/* Sleeps, if the word still reads so. */
-static int sleep_on(uint32_t *word, struct vez__shared *shared, uint32_t turn, uint32_t parked, vez_deadline_t deadline)
-{
-	return shared ? vez__futex_wait(&shared->turn, turn, deadline) : vez__futex_wait(word, parked, deadline);
-}
-
-VEZ__HOT uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t until,
+VEZ__HOT uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t bit, uint32_t until,
 					vez_deadline_t deadline)
 {
 	struct look look = { word, until };
@@ -68,7 +62,8 @@ VEZ__HOT uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shar
 			seen = vez__load(word, acquire);
 			continue;
 		}
-		int rc = sleep_on(word, shared, turn, parked, deadline);
+		int rc = shared ? vez__futex_wait_bits(&shared->turn, turn, bit, deadline) :
+				  vez__futex_wait(word, parked, deadline);
 		seen = vez__load(word, acquire);
 		if (rc == ETIMEDOUT)
 			break;
@@ -172,7 +167,8 @@ VEZ__HOT void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word
 		vez__futex_wake(asleep);
 }
 
-void vez__word_publish_shared(uint32_t *word, uint32_t *(*next)(uint32_t *word), struct vez__shared *shared)
+void vez__word_publish_shared(uint32_t *word, uint32_t *(*next)(uint32_t *word), struct vez__shared *shared,
+			      uint32_t bits)
 {
 	uint32_t parked = 0, published = 0;
 	for (uint32_t *following; word; word = following, published++) {
@@ -181,7 +177,7 @@ void vez__word_publish_shared(uint32_t *word, uint32_t *(*next)(uint32_t *word),
 	}
 	if (parked) {
 		vez__fetch_add(&shared->turn, 1, release);
-		vez__futex_wake_all(&shared->turn);
+		vez__futex_wake_all(&shared->turn, bits);
 	}
 	vez__shared_leave(shared, published);
 }

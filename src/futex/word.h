@@ -48,8 +48,9 @@
  * passed. Acquires. Returns the word: none of those bits in it means the deadline has passed. */
 uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline);
 
-/* The same, asleep on a shared word; NULL: on its own. */
-uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t until, vez_deadline_t deadline);
+/* The same, asleep on a shared word with this bit; NULL: on its own. */
+uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t bit, uint32_t until,
+			       vez_deadline_t deadline);
 
 /* By the request's own thread, whose limit has passed: announces that it is entering. False: the request is settled,
  * another thread is entering because of it, or it is UNCANCELLABLE. */
@@ -89,7 +90,8 @@ void vez__word_keep(uint32_t *word, bool own);
  * published after this one (asked before this one is let go), NULL at the end. */
 void vez__word_publish(uint32_t *first, uint32_t *(*next)(uint32_t *word));
 
-/* The same for words whose threads all sleep on this shared word, which they leave. */
-void vez__word_publish_shared(uint32_t *first, uint32_t *(*next)(uint32_t *word), struct vez__shared *shared);
+/* The same for words whose threads all sleep on this shared word, with one of these bits; they leave it. */
+void vez__word_publish_shared(uint32_t *first, uint32_t *(*next)(uint32_t *word), struct vez__shared *shared,
+			      uint32_t bits);
 
 #endif

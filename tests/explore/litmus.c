@@ -219,4 +219,4 @@ LITMUS2(rmw_atomic, ALL(2) & BUT(1) & BUT(2), atomic, r[0] = vez__exchange(&x, 5
 /* ---- the kernel compares with the newest value ---- */
 
 LITMUS2(kernel_newest, ALL(2) & BUT(1), reads, WRITE(x, 1, relaxed); WRITE(y, 1, relaxed), READ(0, y, relaxed);
-	r[1] = vez__sys_futex_wait(&x, 0, x_soon(), false) == EAGAIN);
+	r[1] = vez__sys_futex_wait(&x, 0, x_soon(), UINT32_MAX, false) == EAGAIN);

@@ -204,9 +204,9 @@ static void make_shared(void)
 	make();
 }
 
-static void wait_sharing(struct item *item)
+static void wait_sharing(struct item *item, uint32_t bit)
 {
-	uint32_t seen = vez__word_wait_shared(&item->word, shared, VEZ__DONE, VEZ_FOREVER);
+	uint32_t seen = vez__word_wait_shared(&item->word, shared, bit, VEZ__DONE, VEZ_FOREVER);
 	x_assert(seen & VEZ__DONE);
 	x_assert(item->result == 1);
 	x_dead(item, sizeof *item);
@@ -214,35 +214,35 @@ static void wait_sharing(struct item *item)
 
 static void share_1(void)
 {
-	wait_sharing(&items[1]);
+	wait_sharing(&items[1], 1);
 }
 
 static void share_2(void)
 {
-	wait_sharing(&items[2]);
+	wait_sharing(&items[2], 2);
 }
 
 static void publish_shared(void)
 {
 	items[1].result = 1;
 	items[2].result = 1;
-	vez__word_publish_shared(&items[1].word, next_item, shared);
+	vez__word_publish_shared(&items[1].word, next_item, shared, 1 | 2);
 }
 
 X_SCENARIO(word_shared, .setup = make_shared, .thread = { share_1, share_2, publish_shared }, .stale = 2);
 
-/* They may be published one after another: the first one's wakes are stray for the second. */
+/* They may be published one after another: the first one's wake is not for the second. */
 static void publish_2_shared(void)
 {
 	items[2].result = 1;
-	vez__word_publish_shared(&items[2].word, next_item, shared);
+	vez__word_publish_shared(&items[2].word, next_item, shared, 2);
 }
 
 static void publish_1_shared(void)
 {
 	items[1].result = 1;
 	items[1].next = NULL;
-	vez__word_publish_shared(&items[1].word, next_item, shared);
+	vez__word_publish_shared(&items[1].word, next_item, shared, 1);
 }
 
 X_SCENARIO(word_shared_apart, .setup = make_shared,

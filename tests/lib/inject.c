@@ -37,14 +37,14 @@ static __thread unsigned own_waits;
 static __thread bool is_librarys;
 static void *(*librarys_run)(void *);
 
-int __real_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
-int __real_vez__sys_futex_wake(uint32_t *word, int count, bool shared);
+int __real_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared);
+int __real_vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared);
 int __real_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
 int64_t __real_vez__sys_now(void);
 int __real_vez__sys_cpus(void);
 int __real_vez__sys_thread(pthread_t *thread, void *(*run)(void *));
-int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared);
-int __wrap_vez__sys_futex_wake(uint32_t *word, int count, bool shared);
+int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared);
+int __wrap_vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared);
 int __wrap_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared);
 int64_t __wrap_vez__sys_now(void);
 int __wrap_vez__sys_cpus(void);
@@ -146,15 +146,15 @@ static void dawdle(void)
 }
 
 /* Where the clock stands still, a deadline passes by decree: its thread looks when it is kicked. */
-static int sleep_on(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+static int sleep_on(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared)
 {
 	int64_t clock = LOAD(&now.clock);
 	if (clock && clock >= deadline)
 		return ETIMEDOUT;
-	return __real_vez__sys_futex_wait(word, expected, clock ? VEZ_FOREVER : deadline, shared);
+	return __real_vez__sys_futex_wait(word, expected, clock ? VEZ_FOREVER : deadline, bits, shared);
 }
 
-int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared)
 {
 	enum fault fault = LOAD(&now.fault);
 	void (*hook)(uint32_t *) = LOAD(&now.before_wait);
@@ -170,7 +170,7 @@ int __wrap_vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t
 		       fault == FAULT_EAGAIN   ? EAGAIN :
 		       fault == FAULT_TIMEDOUT ? ETIMEDOUT :
 						 0;
-	int rc = sleep_on(word, expected, deadline, shared);
+	int rc = sleep_on(word, expected, deadline, bits, shared);
 	if (fault == FAULT_LATE)
 		dawdle();
 	return rc;
@@ -192,12 +192,12 @@ static bool wake_of(uint32_t *word)
 	return false;
 }
 
-int __wrap_vez__sys_futex_wake(uint32_t *word, int count, bool shared)
+int __wrap_vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared)
 {
 	int refused = LOAD(&now.refuse_wakes);
 	if (refused)
 		return -refused;
-	return wake_of(word) ? __real_vez__sys_futex_wake(word, count, shared) : 0;
+	return wake_of(word) ? __real_vez__sys_futex_wake(word, count, bits, shared) : 0;
 }
 
 int __wrap_vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold, bool shared)

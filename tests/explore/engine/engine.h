@@ -145,7 +145,8 @@ struct thread {
 	uint64_t rested_in, rested_history; /* what it last went to wait for, and its history then */
 	bool stirred;         /* since then it came out of its waiting loop, or did what others may see */
 	unsigned futex_calls; /* functions of src/futex that it is in */
-	uint32_t *word;       /* asleep: on what, until when, since when */
+	uint32_t *word;       /* asleep: on what, for which wakes, until when, since when */
+	uint32_t bits;
 	vez_deadline_t deadline;
 	unsigned since;
 	int rc;

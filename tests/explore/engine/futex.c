@@ -22,7 +22,7 @@
 static const struct x__site wait_site = { "futex", "wait", "word", "kernel", 0, __ATOMIC_RELAXED };
 static const struct x__site wake_op_site = { "futex", "wake_op", "second", "kernel", 0, __ATOMIC_ACQ_REL };
 
-int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, bool shared)
+int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared)
 {
 	(void)shared;
 	ENTER();
@@ -36,25 +36,26 @@ int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadli
 		return EAGAIN;
 	}
 	self->word = word;
+	self->bits = bits;
 	self->deadline = deadline;
 	self->since = step;
 	self->state = ASLEEP;
-	rest(mix(mix((uintptr_t)word, expected), (uint64_t)deadline));
+	rest(mix(mix(mix((uintptr_t)word, expected), bits), (uint64_t)deadline));
 	TRACE("wait", NULL, word, 4, "sleeps while %#x", expected);
 	block();
 	TRACE("wait", NULL, word, 0, "returns %s", self->rc == 0 ? "0" : self->rc == EINTR ? "EINTR" : "ETIMEDOUT");
 	return self->rc;
 }
 
-/* The k-th longest sleeper of the word. */
-static struct thread *sleeper(const uint32_t *word, unsigned k)
+/* The k-th longest sleeper of the word with one of these bits. */
+static struct thread *sleeper(const uint32_t *word, uint32_t bits, unsigned k)
 {
 	struct thread *found = NULL;
 	for (unsigned after = 0, i = 0; i <= k; i++, after = found->since) {
 		found = NULL;
 		for (unsigned id = 1; id < THREADS; id++) {
 			struct thread *t = &threads[id];
-			if (t->state == ASLEEP && t->word == word && t->since > after &&
+			if (t->state == ASLEEP && t->word == word && (t->bits & bits) && t->since > after &&
 			    (!found || t->since < found->since))
 				found = t;
 		}
@@ -65,14 +66,14 @@ static struct thread *sleeper(const uint32_t *word, unsigned k)
 }
 
 /* How many is not told: that would be one more thing that the caller has seen, and the library does not ask. */
-static void wake(uint32_t *word, int count)
+static void wake(uint32_t *word, int count, uint32_t bits)
 {
 	int woken = 0;
-	for (; woken < count && sleeper(word, 0); woken++) {
+	for (; woken < count && sleeper(word, bits, 0); woken++) {
 		unsigned n = 0;
-		while (sleeper(word, n))
+		while (sleeper(word, bits, n))
 			n++;
-		struct thread *t = sleeper(word, decide_plain(n, 0));
+		struct thread *t = sleeper(word, bits, decide_plain(n, 0));
 		TRACE("wake", NULL, word, 0, "wakes T%u", (unsigned)(t - threads));
 		ready(t, 0);
 	}
@@ -80,13 +81,13 @@ static void wake(uint32_t *word, int count)
 		TRACE("wake", NULL, word, 0, "nobody there");
 }
 
-int vez__sys_futex_wake(uint32_t *word, int count, bool shared)
+int vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared)
 {
 	(void)shared;
 	ENTER();
 	point();
 	flush_all(SELF);
-	wake(word, count);
+	wake(word, count, bits);
 	return 0;
 }
 
@@ -104,9 +105,9 @@ int vez__sys_futex_wake_op(uint32_t *first, uint32_t *second, uint32_t value, ui
 	uint32_t old = *second;
 	rmw_word(second, sizeof *second, old, value, &wake_op_site);
 	TRACE("wake_op", NULL, second, 4, "%#x -> %#x", old, value);
-	wake(first, 1);
+	wake(first, 1, UINT32_MAX);
 	if (old >= threshold)
-		wake(second, 1);
+		wake(second, 1, UINT32_MAX);
 	return 0;
 }
 
