@@ -353,7 +353,9 @@ Test(alarm, ALL_all_its_signals_are_blocked_but_those_of_faults)
 	file_timed(&t, &s, vez_after_ms(1), EINPROGRESS);
 	EXPECT_EQ(status_of(own_tid(), "SigBlk:", 16), own);
 	EXPECT_EQ(vez_request_wait(&t.note.r, VEZ_FOREVER, NULL), 0);
-	unsigned long long blocked = status_of(library_thread(before, count), "SigBlk:", 16);
+	struct thread clock = { .tid = library_thread(before, count) };
+	UNTIL(thread_futex(&clock) != 0); /* pthread_create begins it with all signals blocked */
+	unsigned long long blocked = status_of(clock.tid, "SigBlk:", 16);
 	for (int signo = 1; signo <= SIGRTMAX; signo++) {
 		bool cannot = signo == SIGKILL || signo == SIGSTOP || (signo >= 32 && signo < SIGRTMIN);
 		EXPECT_EQ(cannot || (blocked >> (signo - 1) & 1) == !is_fault(signo), true);

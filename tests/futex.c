@@ -48,6 +48,26 @@ static void sleeper_join(struct sleeper *s)
 	EXPECT_EQ(s->errno_after, 55);
 }
 
+/* Seen to fail: thread_futex that knows the call's first number only. */
+Test(futex, ALL_a_signal_that_is_ignored_ends_no_wait)
+{
+	uint32_t word = 1;
+	struct sleeper s = { .word = &word, .deadline = vez_after_ms(3600000), .rc = -1 };
+	thread_start(&s.thread, sleep_once, &s);
+	thread_await_parked(&s.thread);
+	sigset_t child, before;
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &child, &before);
+	kill(getpid(), SIGCHLD); /* for the other thread, then */
+	unsigned long call[7] = { 0 };
+	UNTIL(thread_syscall(&s.thread, call) && call[0] == CALL_RESTART_SYSCALL);
+	EXPECT_EQ(thread_futex(&s.thread), (uintptr_t)&word);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	vez__futex_wake(&word);
+	sleeper_join(&s);
+}
+
 /* Seen to fail: a wait that returns the kernel's EAGAIN; sys.c without restoring errno. */
 Test(futex, ALL_a_changed_word_is_not_slept_on)
 {

@@ -8,6 +8,7 @@
 # for a survivor; one that tries one fault at a time; one that tries all at once.
 cd "$(dirname "$0")/.."
 . tests/lib/prelude.sh
+command -v patch >/dev/null || { echo "skip: patch is not here"; exit 0; }
 
 mkdir -p "$tmp/tests/explore/mutants" "$tmp/build/obj"
 cp -a Makefile include src "$tmp"

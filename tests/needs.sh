@@ -63,15 +63,17 @@ expect 0 '!.' gcc cross
 rm "$tmp/bin/qemu-riscv64"
 expect 1 'install -y qemu-user$' gcc cross
 
-fresh gcc g++ clang pkg-config python3 gzip perf mandoc valgrind gdb
+fresh gcc g++ clang pkg-config python3 gzip perf mandoc valgrind gdb patch
 expect 0 '!.' gcc check
 expect 0 '!.' "gcc -m64" check
 expect 0 '!.' "clang -O1" perf
+rm "$tmp/bin/patch"
+expect 0 'install -y patch$' gcc check
 rm "$tmp/bin/g++"
-expect 1 'install -y g\+\+$' "gcc -m64" check
+expect 1 'install -y g\+\+ patch$' "gcc -m64" check
 
 # libuv is not here; everything can do without.
-fresh gcc g++ mandoc valgrind gdb
+fresh gcc g++ mandoc valgrind gdb patch
 echo 'exit 1' | command_in pkg-config
 expect 0 'install -y libuv1-dev$' gcc check
 

@@ -11,7 +11,8 @@
  * acquires that join no view and stores that release none (mp, wrc, isa2, rmw_chain), a view that does not move with
  * what is read (corr, corw), stores that come last only (two_plus_two_w), read-modify-writes that do not carry on
  * (rmw_chain_goes_on), stores between one of these and what it has read (rmw_atomic), seq_cst accesses and fences
- * without their view (sb_seq_cst, iriw_seq_cst, z6_seq_cst), fences that do nothing (mp_fences).
+ * without their view (sb_seq_cst, iriw_seq_cst, z6_seq_cst), fences that do nothing (mp_fences), a kernel that compares
+ * with any message (kernel_newest), loads that may also return what is only stored later (lb).
  */
 #include <errno.h>
 

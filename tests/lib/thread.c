@@ -145,7 +145,7 @@ bool thread_syscall(const struct thread *t, unsigned long call[7])
 uintptr_t thread_futex(const struct thread *t)
 {
 	unsigned long call[7];
-	if (!thread_syscall(t, call) || call[0] != CALL_FUTEX)
+	if (!thread_syscall(t, call) || (call[0] != CALL_FUTEX && call[0] != CALL_RESTART_SYSCALL))
 		return 0;
 	return (call[2] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? call[1] : 0;
 }

@@ -39,10 +39,14 @@ uintptr_t thread_futex(const struct thread *t);
 void thread_await_parked(const struct thread *t);
 
 /* The system call it is in: number and arguments. False: it runs. Under an emulator these are the call and arguments that
- * the emulator makes for it, by the numbers of the machine that it runs on. */
+ * the emulator makes for it, by the numbers of the machine that it runs on. A futex wait with a deadline that a signal
+ * has stopped for nothing goes on as CALL_RESTART_SYSCALL, with the same arguments. A child that ends may do that: fork
+ * blocks the signals of its thread for a moment (glibc 2.41 and later), so that SIGCHLD, which is ignored, finds another
+ * one. */
 bool thread_syscall(const struct thread *t, unsigned long call[7]);
 #ifndef CALL_FUTEX
 #define CALL_FUTEX SYS_futex
+#define CALL_RESTART_SYSCALL SYS_restart_syscall
 #define CALL_READ SYS_read
 #define CALL_WRITE SYS_write
 #endif
