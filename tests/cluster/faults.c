@@ -5,6 +5,11 @@
  */
 #include "lab.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #include "test.h"
@@ -501,6 +506,150 @@ static void event_thread_blocked(void)
 	CHECK_EQ(vez_cluster_mutex_close(m) | vez_cluster_close(c), 0);
 }
 
+/* ---- the pipe by which ZooKeeper's client wakes its thread ---- */
+
+enum { MOST_SEEN = 1024 };
+
+/* What is in a folder of /proc/self, as numbers: descriptors, or threads in the order in which they began. */
+static int numbers_in(const char *folder, int numbers[MOST_SEEN])
+{
+	int count = 0;
+	DIR *d = opendir(folder);
+	CHECK(d != NULL);
+	for (struct dirent *e; (e = readdir(d)) && count < MOST_SEEN;)
+		if (e->d_name[0] != '.')
+			numbers[count++] = atoi(e->d_name);
+	closedir(d);
+	return count;
+}
+
+static bool is_among(int number, const int *numbers, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (numbers[i] == number)
+			return true;
+	return false;
+}
+
+static bool is_a(const char *kind, int fd)
+{
+	char path[40], what[40] = "";
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return readlink(path, what, sizeof what - 1) > 0 && strncmp(what, kind, strlen(kind)) == 0;
+}
+
+/* A session, and of its client the thread that sends and receives, its connection, and the end of the pipe that others
+ * write to. */
+struct piped {
+	vez_cluster_t *c;
+	int thread;
+	int connection;
+	int end;
+	int *holds; /* that thread does not run */
+	pid_t holder;
+};
+
+static void open_piped(struct piped *x)
+{
+	static int threads[2][MOST_SEEN], fds[2][MOST_SEEN];
+	int had_threads = numbers_in("/proc/self/task", threads[0]), had_fds = numbers_in("/proc/self/fd", fds[0]);
+	x->c = open_session(20000);
+	int has_threads = numbers_in("/proc/self/task", threads[1]), has_fds = numbers_in("/proc/self/fd", fds[1]);
+	x->thread = x->connection = x->end = 0;
+	for (int i = has_threads; i-- > 0;)
+		if (!is_among(threads[1][i], threads[0], had_threads))
+			x->thread = threads[1][i];
+	for (int i = 0; i < has_fds; i++) {
+		int fd = fds[1][i];
+		if (is_among(fd, fds[0], had_fds))
+			continue;
+		if (is_a("socket:", fd))
+			x->connection = fd;
+		if (is_a("pipe:", fd) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
+			x->end = fd;
+	}
+	CHECK(x->thread != 0 && x->connection != 0 && x->end != 0);
+	/* The least that a pipe can have. */
+	CHECK(fcntl(x->end, F_SETPIPE_SZ, 4096) >= 4096);
+}
+
+static int hold_thread(void *arg)
+{
+	struct piped *x = arg;
+	CHECK_EQ(ptrace(PTRACE_SEIZE, x->thread, 0, 0), 0);
+	CHECK_EQ(ptrace(PTRACE_INTERRUPT, x->thread, 0, 0), 0);
+	CHECK_EQ(waitpid(x->thread, NULL, __WALL), x->thread);
+	__atomic_store_n(x->holds, 1, __ATOMIC_RELAXED);
+	UNTIL(!__atomic_load_n(x->holds, __ATOMIC_RELAXED));
+	CHECK_EQ(ptrace(PTRACE_DETACH, x->thread, 0, 0), 0);
+	return 0;
+}
+
+static void stop_client(struct piped *x)
+{
+	x->holds = shared(sizeof *x->holds);
+	x->holder = start_child(hold_thread, x);
+	prctl(PR_SET_PTRACER, x->holder); /* fails where nobody asks for it */
+	UNTIL(__atomic_load_n(x->holds, __ATOMIC_RELAXED));
+}
+
+static void continue_client(struct piped *x)
+{
+	__atomic_store_n(x->holds, 0, __ATOMIC_RELAXED);
+	CHECK_EQ(end_of(x->holder), 0);
+}
+
+static int in_pipe(const struct piped *x)
+{
+	int count = 0;
+	CHECK_EQ(ioctl(x->end, FIONREAD, &count), 0);
+	return count;
+}
+
+/* The client's thread is stopped. However many calls are made meanwhile, the pipe is not filled by them; where it is
+ * full all the same, the client breaks the connection and says nothing: nobody waits for ever. Seen to fail: calls that
+ * are not bounded. */
+static void pipe_full(void)
+{
+	enum { MANY = 6000, FEW = 3 };
+	static vez_cluster_hold_t h[MANY];
+	static vez_request_t r[MANY];
+	struct piped x;
+	const char *name = fresh();
+	vez_cluster_mutex_t *m;
+	open_piped(&x);
+	CHECK_EQ(vez_cluster_mutex_open(&m, x.c, name, SOON, NULL), 0);
+	stop_client(&x);
+	for (int i = 0; i < MANY; i++) {
+		vez_request_init(&r[i], NULL, NULL);
+		CHECK_EQ(vez_cluster_mutex_lock_async(m, &h[i], &r[i]), EINPROGRESS);
+	}
+	CHECK(in_pipe(&x) >= 900 && in_pipe(&x) <= 1100);
+	continue_client(&x);
+	for (int i = MANY; i-- > 1;)
+		vez_request_cancel(&r[i]);
+	CHECK_EQ(vez_request_wait(&r[0], SOON, NULL) | vez_request_result(&r[0]), 0);
+	CHECK_EQ(vez_cluster_release(&h[0]), 0);
+	UNTIL(in_line("mutex", name) == 0);
+
+	stop_client(&x);
+	while (write(x.end, "", 1) == 1)
+		;
+	CHECK_EQ(errno, EAGAIN);
+	for (int i = 0; i < FEW; i++) {
+		vez_request_init(&r[i], NULL, NULL);
+		CHECK_EQ(vez_cluster_mutex_lock_async(m, &h[i], &r[i]), EINPROGRESS);
+	}
+	CHECK(!is_a("socket:", x.connection));
+	continue_client(&x);
+	for (int i = 0; i < FEW; i++) {
+		CHECK_EQ(vez_request_wait(&r[i], SOON, NULL) | vez_request_result(&r[i]), 0);
+		CHECK_EQ(vez_cluster_release(&h[i]), 0);
+	}
+	UNTIL(in_line("mutex", name) == 0);
+	CHECK_EQ(vez_cluster_mutex_close(m) | vez_cluster_close(x.c), 0);
+}
+
 /* ---- the server restarts ---- */
 
 /* Adds one, when it is let. */
@@ -689,6 +838,7 @@ const struct test fault_tests[] = {
 	{ "faults: stopped, without fence", stopped_without_fence },
 	{ "faults: ended by a twin", ended_by_a_twin },
 	{ "faults: event thread blocked", event_thread_blocked },
+	{ "faults: pipe full", pipe_full },
 	{ "faults: server restarts", server_restarts },
 	{ "faults: mutex, leader killed", mutex_leader_killed },
 	{ "faults: sem, leader killed", sem_leader_killed },
