@@ -682,6 +682,25 @@ Test(bound, bodies_where_no_thread_can_be_made)
 	EXPECT_EQ(vez_monitor_destroy(&shop.m), 0);
 }
 
+/* The monitor that is left last has nothing of its own to serve. Seen to fail: vez__monitor_leave that tells nothing when
+ * it leaves by one exchange. */
+Test(bound, bodies_where_no_thread_can_be_made_inside_another)
+{
+	static int numbers[MANY];
+	static vez_monitor_t outer;
+	vez_monitor_init(&outer, NULL);
+	make_shop();
+	vez_request_t *r = file_bodies(numbers, MANY);
+	vez_monitor_enter(&outer);
+	inject_no_thread(true);
+	open_by_exit();
+	vez_monitor_exit(&outer);
+	EXPECT_EQ(shop.ran, MANY);
+	inject_no_thread(false);
+	check_ran(r, MANY, MANY);
+	EXPECT_EQ(vez_monitor_destroy(&shop.m), 0);
+}
+
 /* The library's thread was asked to run the rest, and is held up: others have run it, and the monitor may go, at once.
  * Seen to fail: destroy without vez__calls_ask_nobody (it hangs). */
 Test(bound, a_monitor_may_go_though_the_library_is_asked)

@@ -629,7 +629,7 @@ static void settle_member(void *member)
 }
 
 /* A body that need not wait tells the wait-for-any so, which knows when the call has returned, on the fast path, too.
- * Seen to fail: leave_fast that does not look at what is pending. */
+ * Seen to fail: vez__monitor_leave that does not look at what is pending. */
 Test(call, body_settles_a_member)
 {
 	vez_select_t any;

@@ -8,8 +8,8 @@
  * The first caller runs its function; those who come meanwhile wait. When the function returns 0, all of them return 0,
  * and so does every later call, at the cost of one load. When it returns anything else, that caller gets the value, and
  * the one that has waited longest tries with its own function; the others go on waiting, and sleep on (but where more
- * than 32 wait, one in 32 is woken in vain). So nobody returns 0 before some function has, and no two functions run at
- * the same time.
+ * than 32 wait, the 32nd behind that one, the 64th and so on are woken in vain). So nobody returns 0 before some
+ * function has, and no two functions run at the same time.
  *
  * The function runs outside the monitor and may do anything, other once objects included (if two functions need each
  * other's object, they wait for each other for ever). It must return: if it jumps out, the others wait for
@@ -20,8 +20,9 @@
  * Destroy: there is nothing to destroy. A thread whose call has returned may unmap the object, if no other thread will
  * call it again and nobody is queued; the call whose function returned 0 no longer touches it.
  * Signal handlers: no. fork: in the child, a once that another thread was running, or waited for, is to be initialized
- * anew; one that the forking thread itself is running goes on. Not a pthread cancellation point, but the function may
- * contain some: to be cancelled in it ends the program, too.
+ * anew. One that the forking thread itself is running goes on; but if the function fails there, though others had
+ * waited, it is to be initialized anew, too. Not a pthread cancellation point, but the function may contain some: to be
+ * cancelled in it ends the program, too.
  * Sources: pthread_once, made to report failure; execution delegation: C. Martins (2009).
  */
 #ifndef VEZ_ONCE_H

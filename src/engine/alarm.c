@@ -9,7 +9,7 @@
  *  next      when the thread wakes by itself, or is going to, at the latest. Lowered by anybody; raised by the thread,
  *            at the beginning of a round
  *  bell      a word (futex/word.h): DONE wakes the thread
- *  owes      of each thread: it lowered next, or left something to the thread, and has yet to ring
+ *  vez__alarm_owes  of each thread: it lowered next, or left something to the library's thread, and has yet to ring
  *  The tokens that are to fire at a moment are cancel.c's, those that a signal fires signals.c's; the thread is
  *  clock.c.
  * Invariants
@@ -44,7 +44,7 @@ static uint64_t guard;
 static struct vez__agenda agenda;
 static vez_deadline_t next = VEZ_FOREVER;
 static uint32_t bell;
-static __thread bool owes __attribute__((tls_model("initial-exec")));
+__thread bool vez__alarm_owes;
 
 static vez_request_t *request_of(struct vez__timer *t)
 {
@@ -62,7 +62,7 @@ void vez__alarm_at(vez_deadline_t at)
 	vez_deadline_t seen = vez__load(&next, relaxed);
 	while (at < seen) {
 		if (vez__cas(&next, &seen, at, relaxed)) {
-			owes = true;
+			vez__alarm_owes = true;
 			return;
 		}
 	}
@@ -70,16 +70,13 @@ void vez__alarm_at(vez_deadline_t at)
 
 void vez__alarm_owe(void)
 {
-	owes = true;
+	vez__alarm_owes = true;
 }
 
-bool vez__alarm_tell(void)
+void vez__alarm_tell_now(void)
 {
-	if (VEZ__LIKELY(!owes))
-		return false;
-	owes = false;
+	vez__alarm_owes = false;
 	vez__alarm_ring();
-	return true;
 }
 
 /* Arrivals are linked by what lies first in their timers. */
@@ -142,7 +139,7 @@ vez_request_t *vez__alarm_due(int64_t now, vez_deadline_t *again)
 void vez__alarm_sleep(vez_deadline_t until)
 {
 	vez__alarm_at(until);
-	owes = false; /* this is the thread itself */
+	vez__alarm_owes = false; /* this is the thread itself */
 	vez__word_wait(&bell, VEZ__DONE, vez__load(&next, relaxed));
 }
 
@@ -154,7 +151,7 @@ void vez__alarm_forget(void)
 	arrivals = NULL;
 	next = VEZ_FOREVER;
 	bell = 0;
-	owes = false;
+	vez__alarm_owes = false;
 }
 
 VEZ__AT_FORK(NULL, NULL, vez__alarm_forget)

@@ -20,9 +20,19 @@ void vez__alarm_at(vez_deadline_t at);
 /* The thread has something to do at once, of which it is to be told. Inside any core. */
 void vez__alarm_owe(void);
 
+/* Whether the calling thread has done one of these and has not told yet. */
+extern __thread bool vez__alarm_owes __attribute__((tls_model("initial-exec"), visibility("hidden")));
+void vez__alarm_tell_now(void);
+
 /* Outside every core, after any of these: wakes the thread, if it has to wake earlier than it was going to. Whether
  * it had to be told. */
-bool vez__alarm_tell(void);
+static inline bool vez__alarm_tell(void)
+{
+	if (__builtin_expect(!vez__alarm_owes, 1))
+		return false;
+	vez__alarm_tell_now();
+	return true;
+}
 
 /* Wakes the thread; signal handlers included. */
 void vez__alarm_ring(void);

@@ -45,12 +45,18 @@ bool vez__shared_leave(struct vez__shared *s, uint32_t members)
 	return true;
 }
 
-/* Nobody sleeps. */
+/* Nobody sleeps. But a word that has members is not taken again: whoever lets them go may be here, such as the thread
+ * that forked in the function of a once; it gives the word back then. */
 static void in_child(void)
 {
+	uint32_t place = 1;
+	while (place < COUNT && words[place].members == 0)
+		place++;
 	pool = (struct vez__pool)VEZ__POOL(links);
-	for (unsigned i = 0; i < COUNT; i++)
-		words[i].members = 0;
+	pool.unused = place - 1;
+	for (; place < COUNT; place++)
+		if (words[place].members == 0)
+			vez__pool_give(&pool, place);
 }
 
 VEZ__AT_FORK(NULL, NULL, in_child)

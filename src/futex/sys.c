@@ -84,7 +84,7 @@ static bool holds_back(void)
 
 /* A wait with a limit ends with EINTR when a signal comes, one without is begun anew by the kernel. What came just
  * before the wait is noticed at its end. */
-static VEZ__HOT vez_deadline_t bounded(vez_deadline_t deadline)
+static vez_deadline_t bounded(vez_deadline_t deadline)
 {
 	int64_t limit = vez__sys_now() + SIGNALS_LATE_NS;
 	return deadline < limit ? deadline : limit;
@@ -115,7 +115,9 @@ VEZ__HOT int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline
 
 VEZ__HOT int vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared)
 {
-	long woken = futex(word, FUTEX_WAKE_BITSET, shared, (uint32_t)count, NULL, NULL, bits);
+	/* Some sandboxes let only the first pass. */
+	int op = bits == FUTEX_BITSET_MATCH_ANY ? FUTEX_WAKE : FUTEX_WAKE_BITSET;
+	long woken = futex(word, op, shared, (uint32_t)count, NULL, NULL, bits);
 	bool gone = woken == -EFAULT || woken == -EINVAL; /* or used anew: EINVAL, where a lock with priorities is */
 	return gone ? 0 : (int)woken;
 }

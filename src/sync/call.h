@@ -3,7 +3,9 @@
 #ifndef VEZ__CALL_H
 #define VEZ__CALL_H
 
+#include "../engine/alarm.h"
 #include "../engine/filing.h"
+#include "../engine/rest.h"
 #include "../futex/self.h"
 #include "vez/monitor.h"
 
@@ -41,13 +43,17 @@ static inline void vez__monitor_own(vez_monitor_t *m, bool own)
 	vez__store(&m->owner_, own ? vez__self() : 0, relaxed);
 }
 
-/* Leaves, by one exchange where there is nothing to be served or published. */
+/* Leaves, by one exchange where there is nothing to be served or published. What the thread owes may be another
+ * object's (rest.h: vez__rest_tell). */
 static inline void vez__monitor_leave(vez_monitor_t *m, const struct vez__rules *rules)
 {
 	struct vez__stay in;
 	uint64_t seen = VEZ__LOCKED;
-	if (!m->calls_ && !m->pending_.last_ && !m->pending_.wake_ && vez__cas(&m->core_.word_, &seen, 0, release))
+	if (!m->calls_ && !m->pending_.last_ && !m->pending_.wake_ && vez__cas(&m->core_.word_, &seen, 0, release)) {
+		if (vez__alarm_tell())
+			vez__rest_tell();
 		return;
+	}
 	vez__monitor_stay(&in, m);
 	vez__leave(&in, rules);
 }

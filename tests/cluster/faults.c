@@ -740,7 +740,7 @@ static void server_restarts(void)
 /* ---- three servers that are one ---- */
 
 /* The leader is killed under load, and comes back as one of the others; sessions move to the servers that are left. Two
- * times. Seen to fail: sessions shorter than an election. */
+ * times. Seen to fail: sessions shorter than an election; what is not answered, and taken for refused. */
 static void leader_killed(uint32_t permits)
 {
 	struct load l[CLIENTS];

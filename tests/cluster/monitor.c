@@ -490,7 +490,7 @@ static void killed(void)
 }
 
 /* The leader of three servers is killed under load, and comes back: every call runs once, and every caller gets its
- * result. */
+ * result. Seen to fail: what is not answered, and taken for refused. */
 static void leader_killed(void)
 {
 	struct caller k[CLIENTS];

@@ -622,7 +622,7 @@ static void killed(void)
 }
 
 /* The leader of three servers is killed under load, and comes back: the steps are one sequence over both states, and
- * every client gets to know of its own. */
+ * every client gets to know of its own. Seen to fail: what is not answered, and taken for refused. */
 static void leader_killed(void)
 {
 	struct client k[CLIENTS];
