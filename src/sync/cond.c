@@ -29,8 +29,7 @@
  *  Notified in key order, then arrival; the mutex is granted in the order of notification, behind those queued before.
  *  A thread that was entering because of a notified request wakes it, and its thread then locks the mutex as a
  *  newcomer.
- * Lifetime
- *  The notifier's last touch of the condition is leaving its core. A notified thread does not touch the condition.
+ * Lifetime: the notifier's last touch of the condition is leaving its core; a notified thread does not touch it.
  * Sources: cond.h in include/vez.
  */
 #include "vez/cond.h"
