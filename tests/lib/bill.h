@@ -20,9 +20,6 @@ void spin_eagerly(void);
  * share the processor, one that spins meanwhile gets three times as much. */
 #define BURN_NS INT64_C(90000000)
 #define NEXT_TO_NOTHING_NS (BURN_NS / 30)
-/* So many of eight may have to pay more: what a hypervisor takes is charged to whoever runs. Where spinning is not kept
- * from one processor, all of them spin. */
-#define DEAR_MOST 1
 
 /* The calling thread keeps the processor busy for a while. */
 void burn(void);
