@@ -6,7 +6,7 @@
 #
 # Seen to fail: an acquire or a release that is not told; a fast path taken under a checker; FUTEX_WAKE_OP that is not
 # told; helgrind not made to forget the last access; a lock not told to be taken, or to be given up; waits that are not
-# bounded (the signal is not handled in 30 s).
+# bounded (the signal is not handled in 30 s); a thread that nobody joins, and that is not detached.
 cd "$(dirname "$0")/.."
 . tests/lib/prelude.sh
 ran=0
@@ -53,6 +53,8 @@ for compiler in gcc clang; do
 	fi
 	compile "$compiler" "$tmp/program" -fsanitize=thread
 	believes "ThreadSanitizer of $compiler" "$tmp/program"
+	run "$tmp/program" exits
+	[ "$status" = 0 ] || fail "ThreadSanitizer of $compiler: the library's thread at exit: exit status $status" "$tmp/log"
 	run "$tmp/program" inversion
 	grep -q 'lock-order-inversion' "$tmp/log" || fail "ThreadSanitizer of $compiler: an inversion is not reported" "$tmp/log"
 	run "$tmp/program" unlock

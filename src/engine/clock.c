@@ -128,7 +128,9 @@ __attribute__((destructor)) static void stop(void)
 	if (!vez__exchange(&exists, 0, acq_rel))
 		return;
 	vez__alarm_ring();
-	if (!(before & WORKING))
+	if (before & WORKING)
+		vez__sys_detach(thread); /* for race checkers: not forgotten */
+	else
 		vez__sys_join(thread);
 }
 

@@ -182,6 +182,11 @@ void vez__sys_join(pthread_t thread)
 	pthread_join(thread, NULL);
 }
 
+void vez__sys_detach(pthread_t thread)
+{
+	pthread_detach(thread);
+}
+
 void vez__sys_block_signals(sigset_t *before)
 {
 	sigset_t all;

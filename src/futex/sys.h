@@ -38,9 +38,10 @@ int vez__sys_cpus(void);
 /* Writes one tick to an eventfd; what cannot be written at once is dropped, if the eventfd is non-blocking. */
 void vez__sys_tick(int efd);
 
-/* Starts a thread, all signals blocked: 0 or EAGAIN. Waits until it has ended. */
+/* Starts a thread, all signals blocked: 0 or EAGAIN. Waits until it has ended, or says that nobody will. */
 int vez__sys_thread(pthread_t *thread, void *(*run)(void *));
 void vez__sys_join(pthread_t thread);
+void vez__sys_detach(pthread_t thread);
 
 /* Blocks all signals of this thread; brings its mask back. */
 void vez__sys_block_signals(sigset_t *before);

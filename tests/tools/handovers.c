@@ -490,6 +490,41 @@ static void unlock(int me)
 	check(vez_mutex_unlock(&m) == EPERM);
 }
 
+/* The program ends while the library's thread is inside a function, which returns when the library has begun to end: it
+ * makes no thread then, and refuses what needs one. */
+static vez_event_t inside = VEZ_EVENT_INITIALIZER, never = VEZ_EVENT_INITIALIZER;
+
+static void stays(vez_request_t *r, int result, void *arg)
+{
+	vez_request_t looks;
+	int rc = EINPROGRESS;
+	(void)r;
+	(void)arg;
+	check(result == ETIMEDOUT);
+	vez_event_set(&inside);
+	while (rc == EINPROGRESS) {
+		vez_request_init(&looks, NULL, NULL);
+		vez_request_set_limits(&looks, vez_after_ms(100000), NULL);
+		rc = vez_event_wait_async(&never, &looks);
+		vez_request_cancel(&looks);
+		vez_request_wait(&looks, VEZ_FOREVER, NULL);
+	}
+	check(rc == EAGAIN);
+}
+
+static void exits(int me)
+{
+	static vez_request_t r;
+	int rc = me == 0 ? ETIMEDOUT : 0;
+	for (int64_t ms = 1; rc == ETIMEDOUT; ms *= 2) { /* making the thread may take longer */
+		vez_request_init(&r, stays, NULL);
+		vez_request_set_limits(&r, vez_after_ms(ms), NULL);
+		rc = vez_event_wait_async(&never, &r);
+	}
+	if (me == 0)
+		vez_event_wait(&inside);
+}
+
 static const struct use {
 	const char *name;
 	void (*once)(int me);
@@ -504,7 +539,7 @@ static const struct use {
 	{ "queue", use_queue, ROUNDS }, { "handoff", use_handoff, ROUNDS }, { "token", use_token, 1 },
 	{ "callback", use_callback, ROUNDS }, { "timed", use_timed_callback, 10 }, { "list", use_list, 10 },
 	{ "select", use_select, ROUNDS }, { "memory", use_memory, 1 }, { "signal", use_signal, 1 },
-	{ "race", race, ROUNDS }, { "inversion", inversion, 1 }, { "unlock", unlock, 1 },
+	{ "exits", exits, 1 }, { "race", race, ROUNDS }, { "inversion", inversion, 1 }, { "unlock", unlock, 1 },
 };
 static const struct use *use;
 
@@ -546,7 +581,7 @@ int main(int argc, char **argv)
 	vez_mutex_init(&recursive, VEZ_RECURSIVE);
 	vez_object_init(&object, &data, 0);
 	const size_t count = sizeof uses / sizeof uses[0];
-	for (size_t i = 0; argc < 2 && i < count - 3; i++)
+	for (size_t i = 0; argc < 2 && i < count - 4; i++)
 		try(&uses[i]);
 	for (int arg = 1; arg < argc; arg++)
 		for (size_t i = 0; i < count; i++)

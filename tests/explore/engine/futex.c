@@ -198,6 +198,11 @@ void vez__sys_join(pthread_t thread)
 	(void)thread;
 }
 
+void vez__sys_detach(pthread_t thread)
+{
+	(void)thread;
+}
+
 void vez__sys_block_signals(sigset_t *before)
 {
 	(void)before;
