@@ -200,6 +200,7 @@ class Wait:
         self.what, self.place, self.thread, self.request = what, place, thread, request_at
         self.deadline, self.token = deadline, token
         self.owner = 0
+        self.follows = False
 
 
 def symbol(name):
@@ -270,6 +271,17 @@ def wait_of_request(r, thread):
     return Wait(type_name(int(rules["type"])), core - int(rules["object"]), thread, int(r.address))
 
 
+def wait_of_follower(frame, thread):
+    """A thread that has no request: its object is where the call entered."""
+    while frame and frame.name() != "vez_barrier_wait_until":
+        frame = frame.older()
+    if not frame:
+        raise ValueError
+    w = Wait("barrier", int(frame.read_var("in")["core"]), thread, 0)
+    w.follows = True
+    return w
+
+
 def frames_of(thread):
     thread.switch()
     frame = gdb.newest_frame()
@@ -283,11 +295,14 @@ def waits_of_stacks():
     try:
         for thread in gdb.selected_inferior().threads():
             for frame in frames_of(thread):
-                if frame.name() != "vez__await":
+                if frame.name() not in ("vez__await", "vez__shared_follow"):
                     continue
                 number = thread.ptid[1] or thread.ptid[0]
                 try:
-                    yield wait_of_request(frame.read_var("r").dereference(), number)
+                    if frame.name() == "vez__await":
+                        yield wait_of_request(frame.read_var("r").dereference(), number)
+                    else:
+                        yield wait_of_follower(frame, number)
                 except (gdb.error, ValueError):
                     yield Wait("something that cannot be read", 0, number, 0)
     finally:
@@ -341,7 +356,8 @@ class WaitsCommand(gdb.Command):
             if w.deadline is not None:
                 limits = ", no deadline" if w.deadline == FOREVER else ", with a deadline"
                 limits += f", token {w.token:#x}" if w.token else ", no token"
-            print(f"vez: {object_text(records, w)}: {who}{limits}{owner_text(w.owner)}")
+            print(f"vez: {object_text(records, w)}: {who}{limits}{owner_text(w.owner)}"
+                  + ("; it follows another, without a request" if w.follows else ""))
 
 
 class DeadlocksCommand(gdb.Command):

@@ -53,7 +53,7 @@ says() {
 unset VEZ_INSPECT
 core_of inspected VEZ_INSPECT=1
 ask inspected 'vez waits' 'vez deadlocks'
-says '^vez: 4 requests wait$' '^vez: sem 0x[0-9a-f]+: thread [0-9]+ \(gdb.s [0-9]\), no deadline, no token$' \
+says '^vez: 6 requests wait$' '^vez: sem 0x[0-9a-f]+: thread [0-9]+ \(gdb.s [0-9]\), no deadline, no token$' \
 	'^vez: event 0x[0-9a-f]+: async 0x[0-9a-f]+, no deadline' '^vez: deadlock of 2 threads$' \
 	'^vez: mutex 0x[0-9a-f]+ "accounts": thread [0-9]+ .*, owner [0-9]+ ' \
 	'^vez:   thread [0-9]+ .* waits for mutex 0x[0-9a-f]+, owner [0-9]+ '
@@ -65,10 +65,10 @@ ask plain 'vez waits' 'vez deadlocks' 'print accounts' 'print connections' 'prin
 	'print *&accounts' 'print &connections' 'print hook' 'print operation' 'print guarded' 'print constraint' \
 	'print trigger' 'print unused'
 at=$(sed -n 's/.*= (vez_sem_t \*) \(0x[0-9a-f]*\) .*/\1/p' "$tmp/said")
-says "^vez: sem $at: thread " '^vez: 3 requests wait$' '^vez: mutex 0x[0-9a-f]+: thread ' \
+says "^vez: sem $at: thread " '^vez: 5 requests wait$' '^vez: barrier 0x[0-9a-f]+: thread [0-9]+ .*; it follows' '^vez: mutex 0x[0-9a-f]+: thread ' \
 	'^vez: no deadlock; no owner is known' \
 	'= mutex: locked, 1 waiting$' '= sem: 3 permits, 1 waiting$' '= rwlock: 1 read hold, 0 waiting$' \
-	'= event: not set, manual, 1 waiting$' '= latch: 5 to go, 0 waiting$' '= barrier: 0 of 9 here, 0 waiting$' \
+	'= event: not set, manual, 1 waiting$' '= latch: 5 to go, 0 waiting$' '= barrier: 2 of 9 here, 2 waiting$' \
 	'= cond: 0 waiting$' '= group: 1 member of group 6, 0 waiting$' '= sched: entered, 0 waiting$' \
 	'= once: done, 0 waiting$' '= queue: 1 of 4 stored, .*, 0 waiting$' '= monitor: nobody inside, 0 waiting$' \
 	'= room: 0 waiting$' '= cancel: fired$' '= completions: empty$' '= select: 0 filed, nobody has won$' \

@@ -55,8 +55,9 @@ typedef struct vez_barrier {
 	uint64_t actor_;
 	uint32_t parties_;
 	uint32_t decided_;
+	uint32_t followers_;
 	uint16_t shared_;
-	uint16_t reserved_[3];
+	uint16_t reserved_;
 } vez_barrier_t;
 
 VEZ_ASSERT_SIZE_(vez_barrier_t, 64);

@@ -511,6 +511,8 @@ VEZ__HOT void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
 	vez__leave_pending(in, rules);
 	if (VEZ__UNLIKELY(in->own.last_ || in->own.wake_))
 		vez__publish(&in->own);
+	if (VEZ__UNLIKELY(in->followed))
+		vez__shared_let_go(in->followed);
 	if (gathers && vez__alarm_tell())
 		vez__rest_tell();
 }

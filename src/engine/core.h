@@ -16,12 +16,14 @@
 #include "record.h"
 #include "room.h"
 
-/* What a thread has settled inside a core, in order, to be published when it has left. On its own stack; a user's
- * monitor, which it may leave by another call, has its own. */
+/* What a thread has settled inside a core, in order, to be published when it has left; and the shared word whose
+ * followers are let go then, or NULL. On its own stack; a user's monitor, which it may leave by another call, has its
+ * own, and no followers. */
 struct vez__stay {
 	struct vez__core *core;
 	struct vez__pending *pending;
 	struct vez__pending own;
+	struct vez__shared *followed;
 };
 
 /* What differs from one queue of a synchronizer to the next. All functions but fast and attempt run inside; each may be
@@ -90,13 +92,13 @@ static inline void *vez__object_of(const struct vez__core *c, const struct vez__
 static inline void vez__enter(struct vez__stay *in, struct vez__core *c)
 {
 	vez__lock_enter(&c->word_);
-	*in = (struct vez__stay){ c, &in->own, { NULL, NULL } };
+	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, NULL };
 }
 
 /* The caller has entered by an exchange of its own. */
 static inline void vez__entered(struct vez__stay *in, struct vez__core *c)
 {
-	*in = (struct vez__stay){ c, &in->own, { NULL, NULL } };
+	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, NULL };
 }
 
 static inline uint64_t vez__word_of(const struct vez__stay *in)

@@ -62,7 +62,7 @@ VEZ__HOT void vez__futex_wake(uint32_t *word)
 	wake(word, 1, VEZ__ANY_BIT);
 }
 
-void vez__futex_wake_all(uint32_t *word, uint32_t bits)
+VEZ__HOT void vez__futex_wake_all(uint32_t *word, uint32_t bits)
 {
 	VEZ__PROBE2(wake, word, INT_MAX);
 	wake(word, INT_MAX, bits);

@@ -21,7 +21,7 @@ static uint32_t take_unused(struct vez__pool *p)
 	return 0;
 }
 
-uint32_t vez__pool_take(struct vez__pool *p)
+VEZ__HOT uint32_t vez__pool_take(struct vez__pool *p)
 {
 	uint64_t seen;
 	uint32_t place;
@@ -34,7 +34,7 @@ uint32_t vez__pool_take(struct vez__pool *p)
 	return take_unused(p);
 }
 
-void vez__pool_give(struct vez__pool *p, uint32_t place)
+VEZ__HOT void vez__pool_give(struct vez__pool *p, uint32_t place)
 {
 	uint64_t seen = vez__load(&p->free, relaxed);
 	do

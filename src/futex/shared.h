@@ -5,6 +5,10 @@
  *
  * A word is taken when the first of them comes and given back when the last has gone, so that nobody else sleeps on it
  * meanwhile. It lies in static memory: who wakes them has left their object, which may be gone.
+ *
+ * A follower is a member without a request: a thread that nothing can end but what lets all members go, with one result
+ * for all. It sleeps until the turn moves, and then leaves by itself. So what followers cost the thread that lets them go
+ * does not depend on how many they are. While there are some, their object is a member, too.
  */
 #ifndef VEZ__SHARED_H
 #define VEZ__SHARED_H
@@ -13,8 +17,9 @@
 #include <stdint.h>
 
 struct vez__shared {
-	uint32_t turn;    /* the futex; moves on whenever some of its threads are let go */
-	uint32_t members; /* requests whose threads sleep here and were not published yet */
+	uint32_t turn;    /* the futex; moves on whenever some of its threads are let go. Bit 0: a follower sleeps */
+	uint32_t members; /* requests whose threads sleep here and were not published yet; followers; their object */
+	int result;       /* the followers' */
 };
 
 /* The number of a word that nobody uses, never 0; or 0: there is none. */
@@ -33,6 +38,19 @@ static inline uint32_t vez__shared_bit(uint32_t number)
 {
 	return UINT32_C(1) << (number % 32);
 }
+
+/* One more member, as by vez__shared_join, which is a follower. The turn with which it is to wait. */
+uint32_t vez__shared_join_follower(struct vez__shared *s);
+
+/* By a follower: waits until the turn is another one, and leaves. Its result. */
+int vez__shared_follow(struct vez__shared *s, uint32_t turn);
+
+/* By the thread that lets members go, before they leave: moves the turn on. Whether a follower may sleep, and is to be
+ * woken. */
+bool vez__shared_move_on(struct vez__shared *s);
+
+/* Lets the followers go, whose result has been written; their object leaves. */
+void vez__shared_let_go(struct vez__shared *s);
 
 /* So many members have gone: true, those were the last, and the word is given back. */
 bool vez__shared_leave(struct vez__shared *s, uint32_t members);

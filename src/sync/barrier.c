@@ -6,51 +6,47 @@
  *  core_.word_
  *	bit 2  ACTING  an action is running, or about to be, by a thread that is not queued
  *	bit 3  BROKEN  no round is complete until reset. Read anywhere
- *  queue_    those who wait, in order of arrival: first those of decided rounds, then those of the round that fills.
- *            A request's value is its index: how many were still to come
+ *  queue_    those who wait with a request, in order of arrival: first those of decided rounds. A request's value is
+ *            its index: how many were still to come
  *  decided_  how many are of decided rounds: the parties_ - 1 for whom the action is running, if it is; then round by
  *            round parties_ requests whose action is still to be run, each by its last one. The rest, fewer than
  *            parties_, are of the round that fills
- *  actor_    the number of the thread whose action is running, 0 outside it; written by that thread alone, read by
- *            anybody to compare with itself
- *  parties_, action_, arg_  constant
+ *  followers_, shared_  engine/follow.c: of the round that fills, those without limits
+ *  actor_    the number of the thread whose action is running, or 0; written by that thread alone, read by anybody
  * Invariants
- *  B1 a round is decided inside, by its last party. From then on its requests keep their places whatever their limits
- *     (vez__keep); only the end of an action settles them.
- *  B2 what breaks the round that fills settles all of it at once: no request of a broken round stays queued, so
- *     the index is counted without gaps.
+ *  B1 a round is decided inside, by its last party. Its requests keep their places from then on (vez__keep); only the
+ *     end of an action settles them.
+ *  B2 what breaks the round that fills ends all of it at once, so the index is counted without gaps.
  *  B3 ACTING is handed on, not let go, where another decided round waits: one action at a time, in order of decision.
- *  B4 without an action, or without a round that waits for one, decided_ is 0.
+ *  B4 without an action, or without a round that waits for one, decided_ is 0. With one there are no followers: they
+ *     would have no place among decided rounds.
  * Ordering
  *  All through the core: what a party did before it came is released by its leaving, and acquired by the last one's
  *  entering; what the actor did is released by its leaving when it has settled the round, and published (word.c).
  *  BROKEN: the exchanges in break_round and reset (release) pair with vez_barrier_broken (acquire).
  * Progress and fairness
- *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver. They sleep on
- *  a shared word, woken by one system call; those of the next round sleep on another one.
+ *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver, and woken by
+ *  one system call; those of the next round sleep on another word.
  * Lifetime: core.c C5. The last touch of the thread that ends a round is its leaving exchange.
  * Sources: Jordan (1978); the broken barrier, the index and the action: D. Lea, java.util.concurrent (2004).
  */
 #include "vez/barrier.h"
 
-#include <string.h>
-
 #include "../engine/filing.h"
+#include "../engine/follow.h"
 #include "../futex/foreign.h"
 #include "../futex/self.h"
 
 #define ACTING UINT64_C(4)
 #define BROKEN UINT64_C(8)
 
-/* What a party's coming comes to, or its wait for that: it is to run the action. Not an errno. */
+/* A result, and not an errno: the party is to run the action. */
 #define TURN (-1)
 
 static vez_barrier_t *barrier_of(const struct vez__stay *in)
 {
 	return (vez_barrier_t *)in->core;
 }
-
-/* ---- inside ---- */
 
 /* How many wait in the round that fills. */
 static uint32_t arrived(const vez_barrier_t *b)
@@ -69,6 +65,7 @@ static vez_request_t *first_undecided(const vez_barrier_t *b)
 static void end_filling(struct vez__stay *in, int result)
 {
 	vez_barrier_t *b = barrier_of(in);
+	vez__followers_end(in, &b->followers_, &b->shared_, result);
 	vez_request_t *next, *r = first_undecided(b);
 	for (uint32_t n = arrived(b); n > 0; n--, r = next) {
 		next = r->next_;
@@ -76,21 +73,19 @@ static void end_filling(struct vez__stay *in, int result)
 	}
 }
 
-static void break_round(struct vez__stay *in)
+/* Because of r, which has given up, or of the caller. */
+static void break_round(struct vez__stay *in, vez_request_t *r)
 {
+	(void)r;
 	vez__fetch_or(&in->core->word_, BROKEN, acq_rel);
 	end_filling(in, VEZ_EBROKEN);
 }
 
-static void gave_up(struct vez__stay *in, vez_request_t *r)
-{
-	(void)r;
-	break_round(in);
-}
-
 static const struct vez__rules barrier_rules = {
-	.type = VEZ__BARRIER, .queue = offsetof(vez_barrier_t, queue_), .shared = offsetof(vez_barrier_t, shared_),
-	.gave_up = gave_up,
+	.type = VEZ__BARRIER,
+	.queue = offsetof(vez_barrier_t, queue_),
+	.shared = offsetof(vez_barrier_t, shared_),
+	.gave_up = break_round,
 };
 
 /* For the last party, which waits for its turn alone. */
@@ -125,7 +120,6 @@ static int arrive(struct vez__stay *in, vez_request_t *r, bool expired)
 	int rc;
 	if (vez_barrier_broken(b))
 		return VEZ_EBROKEN;
-	r->value_ = b->parties_ - 1 - arrived(b);
 	if (vez__is_fired(r->cancel_))
 		rc = ECANCELED;
 	else if (r->value_ == 0)
@@ -133,7 +127,7 @@ static int arrive(struct vez__stay *in, vez_request_t *r, bool expired)
 	else
 		rc = expired ? ETIMEDOUT : vez__queue_inside(in, &barrier_rules, r);
 	if (rc != EINPROGRESS)
-		break_round(in);
+		break_round(in, NULL);
 	return rc;
 }
 
@@ -152,12 +146,11 @@ static void hand_on_turn(struct vez__stay *in)
 static void end_round(struct vez__stay *in, int rc)
 {
 	vez_barrier_t *b = barrier_of(in);
-	if (rc) {
+	for (uint32_t n = b->parties_ - 1; rc == 0 && n > 0; n--, b->decided_--)
+		vez__settle(in, b->queue_, 0);
+	if (rc != 0) {
 		b->decided_ = 0;
-		break_round(in);
-	} else {
-		for (uint32_t n = b->parties_ - 1; n > 0; n--, b->decided_--)
-			vez__settle(in, b->queue_, 0);
+		break_round(in, NULL);
 	}
 	if (b->decided_ > 0)
 		hand_on_turn(in);
@@ -186,23 +179,33 @@ static bool inside_own_action(const vez_barrier_t *b)
 	return b->action_ && vez__load(&b->actor_, relaxed) == vez__self();
 }
 
-int vez_barrier_wait_until(vez_barrier_t *b, uint32_t *index, vez_deadline_t deadline, vez_cancel_t *cancel)
+static VEZ__SLOW int wait_with_request(struct vez__stay *in, uint32_t index, bool expired, vez_deadline_t deadline,
+				       vez_cancel_t *cancel)
 {
+	vez_barrier_t *b = barrier_of(in);
 	vez_request_t r;
-	struct vez__stay in;
 	vez__request_init_local(&r, 0, cancel);
+	r.value_ = index;
+	int rc = arrive(in, &r, expired);
+	vez__leave(in, NULL);
+	if (rc == EINPROGRESS)
+		rc = vez__await(&r, index > 0 ? deadline : VEZ_FOREVER); /* the last one waits for its turn */
+	return rc == TURN ? act(b) : rc;
+}
+
+VEZ__HOT int vez_barrier_wait_until(vez_barrier_t *b, uint32_t *index, vez_deadline_t deadline, vez_cancel_t *cancel)
+{
+	struct vez__stay in;
 	if (inside_own_action(b))
 		return EDEADLK;
 	bool expired = vez__deadline_passed(deadline);
 	vez__enter(&in, &b->core_);
-	int rc = arrive(&in, &r, expired);
-	vez__leave(&in, NULL);
-	if (rc == EINPROGRESS)
-		rc = vez__await(&r, r.value_ > 0 ? deadline : VEZ_FOREVER); /* the last one waits for its turn */
-	if (rc == TURN)
-		rc = act(b);
+	uint32_t to_come = b->parties_ - 1 - arrived(b);
+	bool follows = deadline == VEZ_FOREVER && !cancel && !b->action_ && to_come > 0 && !vez_barrier_broken(b);
+	follows = follows && vez__follow_begin(&in, &b->followers_, &b->shared_);
+	int rc = follows ? vez__follow(&in, b->shared_) : wait_with_request(&in, to_come, expired, deadline, cancel);
 	if (rc == 0 && index)
-		*index = (uint32_t)r.value_;
+		*index = to_come;
 	return rc;
 }
 
@@ -237,10 +240,7 @@ int vez_barrier_init(vez_barrier_t *b, uint32_t parties, int (*action)(void *arg
 {
 	if (parties == 0 || parties > VEZ_BARRIER_MAX)
 		return EINVAL;
-	memset(b, 0, sizeof *b);
-	b->parties_ = parties;
-	b->action_ = action;
-	b->arg_ = arg;
+	*b = (vez_barrier_t){ .parties_ = parties, .action_ = action, .arg_ = arg };
 	return 0;
 }
 

@@ -104,6 +104,122 @@ static void left_each_once(void)
 
 X_SCENARIO(barrier_three, .setup = make_3, .thread = { pass_index, pass_index, pass_index }, .check = left_each_once);
 
+/* ---- parties without limits follow ---- */
+
+static void make_4(void)
+{
+	make(4, NULL);
+}
+
+static void left_4_each_once(void)
+{
+	x_assert(returned == 0x01010101);
+	left(false);
+}
+
+static void pass_index_of_4(void)
+{
+	uint32_t index = 7;
+	x_assert(vez_barrier_wait(&b, &index) == 0);
+	x_assert(index <= 3);
+	vez__fetch_add(&returned, UINT32_C(1) << (8 * index), relaxed);
+}
+
+X_SCENARIO(barrier_followed_by_two, .setup = make_4,
+	   .thread = { pass_index_of_4, pass_index_of_4, pass_index_of_4, pass_index_of_4 }, .check = left_4_each_once,
+	   .preemptions = 1);
+
+/* A round and the next: nobody who follows in one is let go by the other. */
+static void write_twice(int me)
+{
+	for (int round = 1; round <= 2; round++) {
+		written[me] = round;
+		x_assert(vez_barrier_wait(&b, NULL) == 0);
+		for (int other = 0; other < 3; other++)
+			x_assert(written[other] == round);
+		x_assert(vez_barrier_wait(&b, NULL) == 0);
+	}
+}
+
+static void write_twice_0(void)
+{
+	write_twice(0);
+}
+
+static void write_twice_1(void)
+{
+	write_twice(1);
+}
+
+static void write_twice_2(void)
+{
+	write_twice(2);
+}
+
+X_SCENARIO(barrier_followed_twice, .setup = make_3, .thread = { write_twice_0, write_twice_1, write_twice_2 },
+	   .check = left_whole, .preemptions = 1);
+
+/* One that has a deadline gives up: those who follow are told that the round is broken. */
+static void pass_broken(int me)
+{
+	rc[me] = vez_barrier_wait(&b, NULL);
+	x_assert(rc[me] == VEZ_EBROKEN);
+}
+
+static void pass_broken_0(void)
+{
+	pass_broken(0);
+}
+
+static void pass_broken_1(void)
+{
+	pass_broken(1);
+}
+
+static void pass_until_2(void)
+{
+	rc[2] = vez_barrier_wait_until(&b, NULL, x_soon(), NULL);
+	x_assert(rc[2] == ETIMEDOUT);
+}
+
+static void left_broken(void)
+{
+	left(true);
+}
+
+X_SCENARIO(barrier_followers_broken, .setup = make_4, .thread = { pass_broken_0, pass_broken_1, pass_until_2 },
+	   .check = left_broken, .preemptions = 2);
+
+/* Reset ends followers, too, and those who come after it are of another round. */
+static void pass_or_broken(int me)
+{
+	rc[me] = vez_barrier_wait(&b, NULL);
+	x_assert(rc[me] == 0 || rc[me] == VEZ_EBROKEN);
+	if (rc[me] != 0)
+		rc[me] = vez_barrier_wait(&b, NULL);
+	x_assert(rc[me] == 0);
+}
+
+static void pass_or_broken_0(void)
+{
+	pass_or_broken(0);
+}
+
+static void pass_or_broken_1(void)
+{
+	pass_or_broken(1);
+}
+
+static void reset_then_pass(void)
+{
+	x_await(vez_barrier_waiters(&b) > 0);
+	x_assert(vez_barrier_reset(&b) == 0);
+	x_assert(vez_barrier_wait(&b, NULL) == 0);
+}
+
+X_SCENARIO(barrier_followers_reset, .setup = make_3, .thread = { pass_or_broken_0, pass_or_broken_1, reset_then_pass },
+	   .check = left_whole, .preemptions = 2);
+
 /* ---- the action sees all, and all see it ---- */
 
 static int act(void *arg)

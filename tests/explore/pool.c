@@ -7,6 +7,7 @@
 
 #include "scenario.h"
 #include "src/futex/shared.h"
+#include "vez/barrier.h"
 #include "vez/event.h"
 #include "vez/latch.h"
 
@@ -176,3 +177,21 @@ static void no_word_is_back_twice(void)
 
 X_SCENARIO(shared_parted, .setup = make_word, .thread = { wait_set, pulse }, .check = no_word_is_back_twice,
 	   .preemptions = 2, .stale = 2);
+
+/* Followers leave by themselves, some of them after whoever let them go. */
+static vez_barrier_t b;
+
+static void make_word_and_barrier(void)
+{
+	make_word();
+	X_NAME(b);
+	x_assert(vez_barrier_init(&b, 3, NULL, NULL) == 0);
+}
+
+static void meet(void)
+{
+	x_assert(vez_barrier_wait(&b, NULL) == 0);
+}
+
+X_SCENARIO(shared_given_back_by_followers, .setup = make_word_and_barrier, .thread = { meet, meet, meet },
+	   .check = word_is_back, .stale = 1);

@@ -247,3 +247,36 @@ static void publish_1_shared(void)
 
 X_SCENARIO(word_shared_apart, .setup = make_shared,
 	   .thread = { share_1, share_2, publish_1_shared, publish_2_shared }, .stale = 2);
+
+/* ---- followers: members that have no request ---- */
+
+static int told;
+static uint32_t joined;
+
+static void make_followed(void)
+{
+	shared = vez__shared_at(vez__shared_take());
+	vez__shared_join(shared);
+	shared->result = 0;
+	told = 0;
+	joined = 0;
+	make();
+}
+
+static void follow(void)
+{
+	uint32_t turn = vez__shared_join_follower(shared);
+	vez__fetch_add(&joined, 1, acq_rel);
+	x_assert(vez__shared_follow(shared, turn) == 7);
+	x_assert(told == 1);
+}
+
+static void let_go_followers(void)
+{
+	x_await(vez__load(&joined, acquire) == 2);
+	told = 1;
+	shared->result = 7;
+	vez__shared_let_go(shared);
+}
+
+X_SCENARIO(word_followed, .setup = make_followed, .thread = { follow, follow, let_go_followers }, .stale = 2);

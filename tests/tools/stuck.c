@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stuck: two threads wait for each other's mutex, one for a semaphore, and a request without a thread for an event.
- * When all do, the program aborts: what is left is a core dump to be looked at.
+ * stuck: two threads wait for each other's mutex, one for a semaphore, two at a barrier (the second follows the first:
+ * it makes no request), and a request without a thread for an event. When all do, the program aborts: what is left is a core dump to be looked at.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -68,6 +68,12 @@ static void *waits(void *arg)
 	return arg;
 }
 
+static void *meets(void *arg)
+{
+	vez_barrier_wait(&barrier, NULL);
+	return arg;
+}
+
 static int nothing(void *arg)
 {
 	(void)arg;
@@ -104,6 +110,10 @@ int main(void)
 {
 	pthread_t thread;
 	fill();
+	pthread_create(&thread, NULL, meets, NULL);
+	pthread_create(&thread, NULL, meets, NULL);
+	while (vez_barrier_waiters(&barrier) < 2)
+		usleep(1000);
 	pthread_create(&thread, NULL, takes, &accounts);
 	pthread_create(&thread, NULL, takes, &journal);
 	pthread_create(&thread, NULL, waits, NULL);
