@@ -110,7 +110,7 @@ perf-cluster: needs-cluster needs-curator
 	$(if $(CLUSTER_LACKS),$(cluster_skip),$(MAKE) cluster-programs)
 	$(if $(CURATOR_LACKS),@echo "skip  Curator: $(CURATOR_LACKS) cannot be installed here",$\
 		$(if $(CLUSTER_LACKS),,$(MAKE) $(B)/perf/curator))
-	$(if $(CLUSTER_LACKS),,BUILD=$(B) $(B)/tests/cluster-serve scripts/perf-cluster \
+	$(if $(CLUSTER_LACKS),,BUILD=$(B) $(B)/tests/cluster-serve -m scripts/perf-cluster \
 		$(if $(COUNTERS),--counters-only))
 
 needs-cluster:

@@ -51,6 +51,8 @@ extern pid_t server_pid;
 int guarded(int (*body)(void *arg), void *arg);
 
 /* Starts one in a new folder, with ticks of 100 ms: sessions of 200 ms are possible. Waits until it serves. */
+/* Set before it is started. */
+extern bool server_is_measured;
 void server_start(void);
 void server_restart(void); /* the same data */
 void server_stop(void);

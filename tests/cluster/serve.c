@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cluster-serve [-3] COMMAND [ARGUMENT...]: runs a command while a ZooKeeper server of its own, or three that are one
- * service, serve on loopback. The command finds them in VEZ_CLUSTER_SERVERS, and the root /vez there. The exit status
+ * cluster-serve [-m] [-3] COMMAND [ARGUMENT...]: runs a command while a ZooKeeper server of its own, or three that are
+ * one service, serve on loopback; -m: with the options and the priority that servers usually have, to be measured. The command finds them in VEZ_CLUSTER_SERVERS, and the root /vez there. The exit status
  * is the command's; nothing of the servers is left.
  */
 #include "lab.h"
@@ -37,10 +37,13 @@ static int serve(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct job job = { argc > 1 && strcmp(argv[1], "-3") == 0, argv + 1 };
+	struct job job = { false, argv + 1 };
+	server_is_measured = argc > 1 && strcmp(job.command[0], "-m") == 0;
+	job.command += server_is_measured;
+	job.three = job.command[0] && strcmp(job.command[0], "-3") == 0;
 	job.command += job.three;
 	if (!job.command[0]) {
-		fprintf(stderr, "usage: cluster-serve [-3] COMMAND [ARGUMENT...]\n");
+		fprintf(stderr, "usage: cluster-serve [-m] [-3] COMMAND [ARGUMENT...]\n");
 		return 2;
 	}
 	return guarded(serve, &job);
