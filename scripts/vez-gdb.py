@@ -46,7 +46,7 @@ def mutex(v, w):
     held = ["locked" if bits(w, 32, 32) else "free"]
     if int(v["holds_"]) > 1:
         held += [count(int(v["holds_"]), "hold")]
-    return held + words_for([(36, "fair"), (37, "recursive"), (38, "error checking")], w)
+    return held + ["fair"] * int(v["fair_"]) + words_for([(37, "recursive"), (38, "error checking")], w)
 
 
 def rwlock(_, w):

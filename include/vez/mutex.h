@@ -66,14 +66,15 @@ typedef struct vez_mutex {
 	struct vez__core core_;
 	vez_request_t *queue_;
 	uint64_t owner_;
-	uint32_t holds_;
+	uint16_t holds_;
+	uint16_t fair_;
 	uint32_t guarded_;
 } vez_mutex_t;
 
 VEZ_ASSERT_SIZE_(vez_mutex_t, 40);
 
 /* A default mutex, free. All-zero bytes are one, too. */
-#define VEZ_MUTEX_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, 0, 0 }
+#define VEZ_MUTEX_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, 0, 0, 0 }
 
 /* Makes a free mutex. flags: 0, or VEZ_FAIR, with one of VEZ_RECURSIVE and VEZ_ERRORCHECK. EINVAL: others, or both. */
 int vez_mutex_init(vez_mutex_t *m, unsigned flags);

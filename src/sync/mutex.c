@@ -7,14 +7,15 @@
  *	bits 0-1  the lock    futex/lock.h
  *	bit 32    HELD        somebody owns the mutex. Set by the thread that takes it, or for it by the one that grants
  *	                      it; cleared by unlock
- *	bits 5-6  ASKED, HANDOFF   barging.h; HANDOFF while QUEUED always, if FAIR
+ *	bits 5-6  ASKED, HANDOFF   barging.h; HANDOFF while QUEUED always, if fair_
  *	bit 33    QUEUED      requests are queued. Inside
  *	bit 34    GUARDED     some of them have guards. Inside
- *	bits 36-38  FAIR, RECURSIVE, ERRORCHECK   constant
+ *	bits 37-38  RECURSIVE, ERRORCHECK   constant
  *	bit 39    NOTED       inspection or a checker knows the owner. Set by that, after it took it; cleared with HELD
  *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by the thread that
  *           grants it; read anywhere
  *  holds_   how often it holds; by the owner, or for it by the thread that grants it
+ *  fair_    constant; not in the word, so that a free fair mutex reads as any
  *  guarded_ how many of the requests have guards; inside
  *  a request's value is the number of its thread, its pointer its guard or NULL: then it is plain.
  * Invariants
@@ -39,7 +40,7 @@
  * Progress and fairness
  *  unlock is lock-free; while GUARDED, it waits for the thread inside. A newcomer passes over the first for about 1 ms
  *  at most; then turns are taken in order. A guard that is false holds nobody back. Of those that are true the first is
- *  handed the mutex if it is FAIR. Otherwise its thread is asked to retry, as the first plain one is: the mutex is free
+ *  handed the mutex if it is fair. Otherwise its thread is asked to retry, as the first plain one is: the mutex is free
  *  until it runs, and who runs already need not sleep for it. If it comes in vain, it sleeps again; and where it first
  *  did so more than 1 ms ago, it is handed the mutex, as a plain one is.
  *  Asking is linear in the guards that are false; of those with the same function and argument one is called, as far as
@@ -60,7 +61,6 @@
 #define HELD (UINT64_C(1) << 32)
 #define QUEUED (UINT64_C(1) << 33)
 #define GUARDED (UINT64_C(1) << 34)
-#define FAIR (UINT64_C(1) << 36)
 #define RECURSIVE (UINT64_C(1) << 37)
 #define ERRORCHECK (UINT64_C(1) << 38)
 #define NOTED (UINT64_C(1) << 39)
@@ -81,7 +81,7 @@ static void note_owner(vez_mutex_t *m, uint64_t word, uint64_t owner, uint32_t h
 	if (!(word & TRACKED))
 		return;
 	vez__store(&m->owner_, owner, relaxed);
-	m->holds_ = holds;
+	m->holds_ = (uint16_t)holds;
 }
 
 /* ---- guards ---- */
@@ -165,7 +165,7 @@ static uint64_t word_without(const vez_mutex_t *m, uint64_t word, const vez_requ
 	word &= ~(QUEUED | GUARDED);
 	if (!is_guarded(r))
 		word &= ~VEZ__HANDOFF;
-	if (plain > 0 && (word & FAIR))
+	if (plain > 0 && m->fair_)
 		word |= VEZ__HANDOFF;
 	return word | (plain + guarded > 0 ? QUEUED : 0) | (guarded > 0 ? GUARDED : 0);
 }
@@ -275,7 +275,7 @@ static bool lost_patience(const struct vez__guard *g)
  * of this thread, or NULL. Where a guard says now this and now that, another may be about to be woken already. */
 static bool is_handed(const struct vez__stay *in, const vez_request_t *r, const vez_request_t *own)
 {
-	if (vez__word_of(in) & (FAIR | VEZ__HANDOFF))
+	if (mutex_of(in)->fair_ || (vez__word_of(in) & VEZ__HANDOFF))
 		return true;
 	return is_guarded(r) && (r == own || lost_patience(guard_of(r)) || in->pending->wake_);
 }
@@ -391,7 +391,7 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 static bool mark(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 {
 	(void)r;
-	return vez__change(in, seen, seen | QUEUED | (seen & FAIR ? VEZ__HANDOFF : 0));
+	return vez__change(in, seen, seen | QUEUED | (mutex_of(in)->fair_ ? VEZ__HANDOFF : 0));
 }
 
 /* ---- lock ---- */
@@ -619,7 +619,7 @@ void vez__mutex_take_back(vez_mutex_t *m, uint32_t holds, bool granted)
 	else
 		vez_mutex_lock(m);
 	if (vez__load(&m->core_.word_, relaxed) & TRACKED)
-		m->holds_ = holds;
+		m->holds_ = (uint16_t)holds;
 }
 
 void vez__mutex_queue(vez_mutex_t *m, vez_request_t *r)
@@ -818,8 +818,8 @@ int vez_mutex_init(vez_mutex_t *m, unsigned flags)
 	    (flags & (VEZ_RECURSIVE | VEZ_ERRORCHECK)) == (VEZ_RECURSIVE | VEZ_ERRORCHECK))
 		return EINVAL;
 	memset(m, 0, sizeof *m);
-	m->core_.word_ = (flags & VEZ_FAIR ? FAIR : 0) | (flags & VEZ_RECURSIVE ? RECURSIVE : 0) |
-			 (flags & VEZ_ERRORCHECK ? ERRORCHECK : 0);
+	m->fair_ = flags & VEZ_FAIR ? 1 : 0;
+	m->core_.word_ = (flags & VEZ_RECURSIVE ? RECURSIVE : 0) | (flags & VEZ_ERRORCHECK ? ERRORCHECK : 0);
 	vez__inspect_left(m); /* who has forked makes what it holds anew */
 	if (vez__checked())
 		vez__told_made(m);
