@@ -107,12 +107,6 @@ inline int vez__async_begin(vez_request_t *r)
 	return rc == 0 && vez__timer_is_set(&r->timer_) ? vez__clock_start() : rc;
 }
 
-/* It was never queued: nobody waits for it, and it has no run. */
-static inline void done_at_once(vez_request_t *r)
-{
-	vez__store(&r->word_, VEZ__DONE, release);
-}
-
 int vez__async_end(vez_request_t *r, int rc)
 {
 	vez__alarm_tell(); /* also for a member that was queued and settled in the same stay */
@@ -129,7 +123,7 @@ int vez__async_end(vez_request_t *r, int rc)
 		vez__let_go();
 		vez__complete_at_once(r);
 	} else {
-		done_at_once(r);
+		vez__done_at_once(r);
 	}
 	if (member)
 		vez__member_decided(r);
@@ -144,11 +138,13 @@ int vez__refuse_async(vez_request_t *r, int rc)
 
 int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r)
 {
+	if (rules->fast && vez__granted_at_once(c, rules->fast, r))
+		return 0;
 	int rc = vez__async_begin(r);
 	r->rules_ = rules;
 	if (rc == 0 && !vez__must_queue(r) && rules->fast && rules->fast(c, r)) {
 		r->at_.result_ = 0;
-		done_at_once(r);
+		vez__done_at_once(r);
 		return 0;
 	}
 	if (rc == 0)

@@ -35,6 +35,26 @@ static inline int vez__attempt(struct vez__core *c, const struct vez__rules *rul
  * passed, makes one attempt. */
 int vez__wait(struct vez__core *c, const struct vez__rules *rules, const vez_request_t *like, vez_deadline_t deadline);
 
+/* r was never queued: nobody waits for it, and it has no run. */
+static inline void vez__done_at_once(vez_request_t *r)
+{
+	vez__store(&r->word_, VEZ__DONE, release);
+}
+
+/* Whether the fast path grants r to an asynchronous call: r needs no thread for a deadline, and has nothing to win. */
+static inline bool vez__granted_at_once(struct vez__core *c, bool (*fast)(struct vez__core *c, vez_request_t *r),
+					vez_request_t *r)
+{
+	uint16_t completes = r->how_ & VEZ__COMPLETES;
+	if (completes == VEZ__MEMBER || vez__timer_is_set(&r->timer_) || vez__is_fired(r->cancel_) || !fast(c, r))
+		return false;
+	r->state_ = 0;
+	r->how_ = completes | VEZ__IS_ASYNC;
+	r->at_.result_ = 0;
+	vez__done_at_once(r);
+	return true;
+}
+
 /* A whole asynchronous call, whose request has its value and pointer. */
 int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_request_t *r);
 

@@ -291,7 +291,9 @@ int vez_sem_acquire_key(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t de
 int vez_sem_acquire_async(vez_sem_t *s, uint32_t n, vez_request_t *r)
 {
 	r->value_ = n;
-	return n > max_of(s) ? vez__refuse_async(r, EINVAL) : vez__file_async(&s->core_, &sem_rules, r);
+	if (n > max_of(s))
+		return vez__refuse_async(r, EINVAL);
+	return VEZ__LIKELY(vez__granted_at_once(&s->core_, fast, r)) ? 0 : vez__file_async(&s->core_, &sem_rules, r);
 }
 
 /* ---- release ---- */
