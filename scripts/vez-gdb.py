@@ -272,7 +272,7 @@ def wait_of_request(r, thread):
 
 
 def wait_of_follower(frame, thread):
-    """A thread that has no request: its object is where the call entered."""
+    """A thread that waits for a round to end, without a request: its object is where the call entered."""
     while frame and frame.name() != "vez_barrier_wait_until":
         frame = frame.older()
     if not frame:
@@ -357,7 +357,7 @@ class WaitsCommand(gdb.Command):
                 limits = ", no deadline" if w.deadline == FOREVER else ", with a deadline"
                 limits += f", token {w.token:#x}" if w.token else ", no token"
             print(f"vez: {object_text(records, w)}: {who}{limits}{owner_text(w.owner)}"
-                  + ("; it follows another, without a request" if w.follows else ""))
+                  + ("; for a round to end, without a request" if w.follows else ""))
 
 
 class DeadlocksCommand(gdb.Command):

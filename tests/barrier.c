@@ -321,6 +321,26 @@ Test(barrier, BAR_05_BAR_07_BAR_28_E01_rounds_do_not_mix)
 	}
 }
 
+/* Without a shared word that is free each makes a request, and sleeps on its own. Seen to fail: a follower that takes the
+ * word 0 for one. */
+Test(barrier, ALL_more_objects_than_shared_words)
+{
+	vez_barrier_t b = make(3, NULL, NULL);
+	struct waiter first = WAITER(barrier, &b, UNTIMED), second = first;
+	inject_reset(FAULT_NONE);
+	while (vez__shared_take() != 0)
+		;
+	waiter_start(&first);
+	waiter_await_parked(&first);
+	waiter_start(&second);
+	waiter_await_parked(&second);
+	EXPECT_EQ(vez_barrier_wait(&b, NULL), 0);
+	EXPECT_EQ(waiter_join(&first), 0);
+	EXPECT_EQ(waiter_join(&second), 0);
+	EXPECT_EQ(inject_wakes(), 2);
+	EXPECT_EQ(vez_barrier_destroy(&b), 0);
+}
+
 /* Seen to fail: an index that is 0 for all. */
 Test(barrier, E01_a_party_that_sleeps_through_the_next_round)
 {

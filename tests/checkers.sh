@@ -54,7 +54,8 @@ for compiler in gcc clang; do
 	compile "$compiler" "$tmp/program" -fsanitize=thread
 	believes "ThreadSanitizer of $compiler" "$tmp/program"
 	run "$tmp/program" exits
-	[ "$status" = 0 ] || fail "ThreadSanitizer of $compiler: the library's thread at exit: exit status $status" "$tmp/log"
+	[ "$status" = 0 ] ||
+		fail "ThreadSanitizer of $compiler: the library's thread at exit: exit status $status" "$tmp/log"
 	run "$tmp/program" inversion
 	grep -q 'lock-order-inversion' "$tmp/log" || fail "ThreadSanitizer of $compiler: an inversion is not reported" "$tmp/log"
 	run "$tmp/program" unlock

@@ -66,7 +66,7 @@ VEZ_ASSERT_SIZE_(vez_barrier_t, 64);
  * above VEZ_BARRIER_MAX. */
 int vez_barrier_init(vez_barrier_t *b, uint32_t parties, int (*action)(void *arg), void *arg);
 
-/* EBUSY, and nothing has changed, while requests are queued or an action is running. */
+/* EBUSY, and nothing has changed, while somebody waits or an action is running. */
 int vez_barrier_destroy(vez_barrier_t *b);
 
 /* Waits until all parties have come. 0, and *index (unless index is NULL) tells the order of arrival, counted down to
@@ -84,7 +84,7 @@ int vez_barrier_reset(vez_barrier_t *b);
 /* Whether it is broken. Any thread, any time. */
 bool vez_barrier_broken(const vez_barrier_t *b);
 
-/* How many requests are queued. Any thread, any time, signal handlers included. */
+/* How many wait. Any thread, any time, signal handlers included. */
 size_t vez_barrier_waiters(const vez_barrier_t *b);
 
 VEZ_END_DECLS_

@@ -117,6 +117,8 @@ static struct raw raw[MOST];
 zhandle_t *raw_open(void)
 {
 	zhandle_t *zh = zookeeper_init(servers, NULL, SESSION_MS, NULL, NULL, 0);
+	if (!zh)
+		perf_fail("no client");
 	zoo_set_servers_resolution_delay(zh, 10000); /* as vez does */
 	for (int i = 0; zoo_state(zh) != ZOO_CONNECTED_STATE; i++, a_moment())
 		if (i > 30000)

@@ -129,7 +129,7 @@ __attribute__((destructor)) static void stop(void)
 		return;
 	vez__alarm_ring();
 	if (before & WORKING)
-		vez__sys_detach(thread); /* for race checkers: not forgotten */
+		vez__sys_detach(thread); /* or ThreadSanitizer reports a leak */
 	else
 		vez__sys_join(thread);
 }

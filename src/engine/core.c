@@ -4,11 +4,12 @@
  *
  * State
  *  core     word_     bits 0-1 the lock (futex/lock.h), the rest its synchronizer's
- *           length_   how many requests are queued in it; written inside, read anywhere
+ *           length_   how many wait in it, queued or as followers (follow.c); written inside, read anywhere
  *           coming_   bits 0-30: how many settled requests are still to be taken by a thread that is entering because
  *                     of them; inside. Bit 31: a thread that destroys the object sleeps here until they are 0
  *  pending  last_     the last of the requests settled in this stay, a ring linked by next_; by the one inside
  *           wake_     the word of a thread that is to be woken, or NULL; by the one inside
+ *  followed  the shared word whose followers are let go when the core has been left, or NULL; by the one inside
  * Invariants
  *  C1 what is pending belongs to the leaver from its leaving exchange on, and each request on the list is alive until
  *     its own word is published.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits without a request: a thread that nothing but the end of its object's round can end, together with all
- * others. It follows on the shared word of the round (futex/shared.h), and is counted; no more is known of it.
+ * Who waits without a request: a thread whose wait ends only with a round of its object, together with all others of
+ * that round. It sleeps on the round's shared word (futex/shared.h) and is counted; it stands in no queue.
  */
 #ifndef VEZ__FOLLOW_H
 #define VEZ__FOLLOW_H

@@ -10,7 +10,7 @@
  *
  * The futex word is the one on which the request's thread sleeps: the request's own, or one that several
  * requests share; 0 if no thread waits for it. All but wake are passed inside the object's monitor. A barrier's party
- * that follows another has no request: an address of its own stands there, and it passes grant itself, when it goes on.
+ * that waits without a request has an address of its own stand there, and passes grant itself, when it has been woken.
  */
 #ifndef VEZ__PROBE_H
 #define VEZ__PROBE_H

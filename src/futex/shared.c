@@ -8,8 +8,8 @@
  *     yet. Members are added inside that object, and only before the first of them is let go.
  *  F2 so members falls to 0 once, and whoever makes it 0 gives the word back; nobody is asleep on it then.
  *  F3 turn never goes back: a thread that was going to sleep on an old one does not sleep.
- *  F4 a follower joins inside its object, while that is a member itself; result is written before the turn moves on, and
- *     every member goes then. So a turn that is not the follower's means that result is its own, until it leaves.
+ *  F4 a follower joins inside its object, while that is a member itself; result is written before the turn moves on,
+ *     and every member goes then. So a turn that is not the follower's means that result is its own, until it leaves.
  *  F5 a follower sleeps on a turn with bit 0, and only bit 0 of a turn changes while it lasts: whoever moves it on sees
  *     the bit, or the follower finds another turn.
  * Ordering: leaving (acq_rel) orders the publication of every member, and a follower's reading of result, before the
@@ -108,7 +108,8 @@ VEZ__HOT bool vez__shared_leave(struct vez__shared *s, uint32_t members)
 }
 
 /* Nobody sleeps. But a word that has members is not taken again: whoever lets them go may be here, such as the thread
- * that forked in the function of a once; it gives the word back then. */
+ * that forked in the function of a once; it gives the word back then. A follower that is gone does not: its word is not
+ * used any more in the child. */
 static void in_child(void)
 {
 	uint32_t place = 1;

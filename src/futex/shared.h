@@ -6,9 +6,9 @@
  * A word is taken when the first of them comes and given back when the last has gone, so that nobody else sleeps on it
  * meanwhile. It lies in static memory: who wakes them has left their object, which may be gone.
  *
- * A follower is a member without a request: a thread that nothing can end but what lets all members go, with one result
- * for all. It sleeps until the turn moves, and then leaves by itself. So what followers cost the thread that lets them go
- * does not depend on how many they are. While there are some, their object is a member, too.
+ * A follower is a member without a request: a thread whose wait ends only when all members go, with one result for all.
+ * It sleeps until the turn moves, and then leaves by itself. So what followers cost the thread that lets them go does
+ * not depend on how many they are. While there are some, their object is a member, too.
  */
 #ifndef VEZ__SHARED_H
 #define VEZ__SHARED_H

@@ -17,7 +17,8 @@
  * vez__word_ask_to_retry (release) pairs with the same load, and with the one in announce: which core to enter, where
  * the request has moved. The turn: vez__shared_move_on (release) pairs with vez__word_wait_shared (acquire): a
  * thread that reads the new turn finds DONE in its word.
- * Progress: one wake per publication, and only if PARKED was seen. Stray wakes, EINTR and the like are absorbed here.
+ * Progress: one wake per publication, and only if PARKED was seen; of a shared word also if a follower sleeps. Stray
+ *  wakes, EINTR and the like are absorbed here.
  * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare
  * address after.
  */

@@ -11,18 +11,19 @@
  *  decided_  how many are of decided rounds: the parties_ - 1 for whom the action is running, if it is; then round by
  *            round parties_ requests whose action is still to be run, each by its last one. The rest, fewer than
  *            parties_, are of the round that fills
- *  followers_, shared_  engine/follow.c: of the round that fills, those without limits
+ *  followers_, shared_  engine/follow.c: how many of the round that fills wait without a request; where these sleep
  *  actor_    the number of the thread whose action is running, or 0; written by that thread alone, read by anybody
  * Invariants
  *  B1 a round is decided inside, by its last party. Its requests keep their places from then on (vez__keep); only the
  *     end of an action settles them.
  *  B2 what breaks the round that fills ends all of it at once, so the index is counted without gaps.
  *  B3 ACTING is handed on, not let go, where another decided round waits: one action at a time, in order of decision.
- *  B4 without an action, or without a round that waits for one, decided_ is 0. With one there are no followers: they
- *     would have no place among decided rounds.
+ *  B4 without an action, or without a round that waits for one, decided_ is 0. With an action there are no followers:
+ *     they would have no place among decided rounds.
  * Ordering
  *  All through the core: what a party did before it came is released by its leaving, and acquired by the last one's
- *  entering; what the actor did is released by its leaving when it has settled the round, and published (word.c).
+ *  entering; what the actor did is released by its leaving when it has settled the round, and published
+ *  (word.c, shared.c).
  *  BROKEN: the exchanges in break_round and reset (release) pair with vez_barrier_broken (acquire).
  * Progress and fairness
  *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver, and woken by

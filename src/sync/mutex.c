@@ -15,7 +15,7 @@
  *  owner_   the owner's number (vez__self) if tracked, else 0. Written by the owner, or for it by the thread that
  *           grants it; read anywhere
  *  holds_   how often it holds; by the owner, or for it by the thread that grants it
- *  fair_    constant; not in the word, so that a free fair mutex reads as any
+ *  fair_    constant; not in the word, so that a free fair mutex reads as any other
  *  guarded_ how many of the requests have guards; inside
  *  a request's value is the number of its thread, its pointer its guard or NULL: then it is plain.
  * Invariants

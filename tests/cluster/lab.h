@@ -50,9 +50,10 @@ extern pid_t server_pid;
  * of them is left, neither a process nor a file. Returns its exit status. */
 int guarded(int (*body)(void *arg), void *arg);
 
-/* Starts one in a new folder, with ticks of 100 ms: sessions of 200 ms are possible. Waits until it serves. */
-/* Set before it is started. */
+/* Set before a server is started: it runs with the options and the priority that servers usually have. */
 extern bool server_is_measured;
+
+/* Starts one in a new folder, with ticks of 100 ms: sessions of 200 ms are possible. Waits until it serves. */
 void server_start(void);
 void server_restart(void); /* the same data */
 void server_stop(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cluster-serve [-m] [-3] COMMAND [ARGUMENT...]: runs a command while a ZooKeeper server of its own, or three that are
- * one service, serve on loopback; -m: with the options and the priority that servers usually have, to be measured. The command finds them in VEZ_CLUSTER_SERVERS, and the root /vez there. The exit status
- * is the command's; nothing of the servers is left.
+ * one service, serve on loopback; -m: with the options and the priority that servers usually have, to be measured. The
+ * command finds them in VEZ_CLUSTER_SERVERS, and the root /vez there. The exit status is the command's; nothing of the
+ * servers is left.
  */
 #include "lab.h"
 

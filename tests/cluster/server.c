@@ -108,8 +108,8 @@ static pid_t launch(const char *where)
 	dup2(out, 2);
 	char *fast[] = { "nice", "-n", "5", "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1" };
 	char *usual[] = { "java" };
-	char *rest[] = { "-cp", "/usr/share/java/zookeeper.jar", "org.apache.zookeeper.server.quorum.QuorumPeerMain", config,
-			 NULL };
+	char *rest[] = { "-cp", "/usr/share/java/zookeeper.jar",
+			 "org.apache.zookeeper.server.quorum.QuorumPeerMain", config, NULL };
 	char *argv[COUNT(fast) + COUNT(rest)];
 	size_t options = server_is_measured ? COUNT(usual) : COUNT(fast);
 	memcpy(argv, server_is_measured ? usual : fast, options * sizeof argv[0]);

@@ -125,7 +125,7 @@ static void pass_index_of_4(void)
 	vez__fetch_add(&returned, UINT32_C(1) << (8 * index), relaxed);
 }
 
-X_SCENARIO(barrier_followed_by_two, .setup = make_4,
+X_SCENARIO(barrier_four, .setup = make_4,
 	   .thread = { pass_index_of_4, pass_index_of_4, pass_index_of_4, pass_index_of_4 }, .check = left_4_each_once,
 	   .preemptions = 1);
 
@@ -158,6 +158,49 @@ static void write_twice_2(void)
 
 X_SCENARIO(barrier_followed_twice, .setup = make_3, .thread = { write_twice_0, write_twice_1, write_twice_2 },
 	   .check = left_whole, .preemptions = 1);
+
+/* One that has a deadline, and a request, sleeps on the same word: they go on together, or none of them. */
+static void pass_until_untold_0(void)
+{
+	rc[0] = vez_barrier_wait_until(&b, NULL, x_soon(), NULL);
+	x_assert(rc[0] == 0 || rc[0] == ETIMEDOUT);
+}
+
+static void pass_or_not(int me)
+{
+	rc[me] = vez_barrier_wait(&b, NULL);
+	x_assert(rc[me] == 0 || rc[me] == VEZ_EBROKEN);
+}
+
+static void pass_or_not_1(void)
+{
+	pass_or_not(1);
+}
+
+static void pass_or_not_2(void)
+{
+	pass_or_not(2);
+}
+
+static void left_all_or_none(void)
+{
+	x_assert((rc[0] == 0) == (rc[1] == 0) && (rc[1] == 0) == (rc[2] == 0));
+	left(rc[0] != 0);
+}
+
+X_SCENARIO(barrier_followers_mixed, .setup = make_3, .thread = { pass_until_untold_0, pass_or_not_1, pass_or_not_2 },
+	   .check = left_all_or_none, .preemptions = 2);
+
+/* The same, spinning: the request's thread may be awake when it is published, and a follower asleep. */
+static void make_3_spinning(void)
+{
+	x_spin(2);
+	make(3, NULL);
+}
+
+X_SCENARIO(barrier_followers_mixed_spinning, .setup = make_3_spinning,
+	   .thread = { pass_until_untold_0, pass_or_not_1, pass_or_not_2 }, .check = left_all_or_none,
+	   .preemptions = 2, .cpus = 2);
 
 /* One that has a deadline gives up: those who follow are told that the round is broken. */
 static void pass_broken(int me)

@@ -195,3 +195,30 @@ static void meet(void)
 
 X_SCENARIO(shared_given_back_by_followers, .setup = make_word_and_barrier, .thread = { meet, meet, meet },
 	   .check = word_is_back, .stale = 1);
+
+/* A word that followers have left is the next object's, whose result is another one. */
+static vez_barrier_t other;
+
+static void make_two_barriers(void)
+{
+	make_word();
+	X_NAME(b);
+	X_NAME(other);
+	x_assert(vez_barrier_init(&b, 2, NULL, NULL) == 0);
+	x_assert(vez_barrier_init(&other, 2, NULL, NULL) == 0);
+}
+
+static void meet_then_break(void)
+{
+	meet();
+	x_assert(vez_barrier_wait(&other, NULL) == VEZ_EBROKEN);
+}
+
+static void reset_other(void)
+{
+	x_await(vez_barrier_waiters(&other) == 1);
+	x_assert(vez_barrier_reset(&other) == 0);
+}
+
+X_SCENARIO(shared_followed_in_turn, .setup = make_two_barriers, .thread = { meet, meet_then_break, reset_other },
+	   .check = no_word_is_back_twice, .stale = 1);

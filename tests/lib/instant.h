@@ -14,6 +14,7 @@
 #include "thread.h"
 
 #define INSTANT_ROUNDS_NS INT64_C(20000000000)
+#define INSTANT_ROUNDS_LEAST 32
 
 struct instant {
 	int64_t began;
@@ -40,7 +41,8 @@ static inline bool instant_again(struct instant *i, int most)
 {
 	if (i->rounds == 0)
 		i->began = real_now();
-	return i->rounds++ < most && real_now() - i->began < INSTANT_ROUNDS_NS;
+	bool has_time = i->rounds < INSTANT_ROUNDS_LEAST || real_now() - i->began < INSTANT_ROUNDS_NS;
+	return i->rounds++ < most && has_time;
 }
 
 static inline void instant_was(struct instant *i, bool granted)

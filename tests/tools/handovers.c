@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * handovers [NAME...]: plain data is handed from thread to thread by each synchronizer of vez, in a correct program
- * that uses everything. Race checkers have nothing to report about any of them; without a name, all are run.
+ * that uses everything. Race checkers have nothing to report about any of them; without a name, all are run but exits
+ * (the program ends while the library's thread is inside a function), and the faults.
  *
- * Three are faults, and are run by name only: race (data that nothing guards), inversion (two mutexes taken in both
- * orders), unlock (of a mutex that is free).
+ * Three are faults: race (data that nothing guards), inversion (two mutexes taken in both orders), unlock (of a mutex
+ * that is free).
  *
  * After each wait the thread writes over the stack where its request lay: whoever let it go has done so before.
  */
@@ -460,6 +461,45 @@ static void use_signal(int me)
 	vez_cancel_destroy(&stop);
 }
 
+/* ---- the end ---- */
+
+/* The program ends while the library's thread is inside a function, which returns when the library has begun to end: it
+ * makes no thread then, and refuses what needs one. */
+static vez_event_t inside = VEZ_EVENT_INITIALIZER, never = VEZ_EVENT_INITIALIZER;
+
+static void stays(vez_request_t *r, int result, void *arg)
+{
+	vez_request_t looks;
+	int rc = EINPROGRESS;
+	(void)r;
+	(void)arg;
+	check(result == ETIMEDOUT);
+	vez_event_set(&inside);
+	while (rc == EINPROGRESS) {
+		vez_request_init(&looks, NULL, NULL);
+		vez_request_set_limits(&looks, vez_after_ms(100000), NULL);
+		rc = vez_event_wait_async(&never, &looks);
+		vez_request_cancel(&looks);
+		vez_request_wait(&looks, VEZ_FOREVER, NULL);
+	}
+	if (rc != EAGAIN)
+		_exit(1);
+}
+
+static void exits(int me)
+{
+	static vez_request_t r;
+	int rc = me == 0 ? ETIMEDOUT : 0;
+	for (int64_t ms = 1; rc == ETIMEDOUT; ms *= 2) { /* making the thread may take longer */
+		vez_request_init(&r, stays, NULL);
+		vez_request_set_limits(&r, vez_after_ms(ms), NULL);
+		rc = vez_event_wait_async(&never, &r);
+	}
+	check(me != 0 || rc == EINPROGRESS);
+	if (rc == EINPROGRESS)
+		vez_event_wait(&inside);
+}
+
 /* ---- faults ---- */
 
 static void race(int me)
@@ -488,41 +528,6 @@ static void unlock(int me)
 	vez_mutex_t m = VEZ_MUTEX_INITIALIZER;
 	(void)me;
 	check(vez_mutex_unlock(&m) == EPERM);
-}
-
-/* The program ends while the library's thread is inside a function, which returns when the library has begun to end: it
- * makes no thread then, and refuses what needs one. */
-static vez_event_t inside = VEZ_EVENT_INITIALIZER, never = VEZ_EVENT_INITIALIZER;
-
-static void stays(vez_request_t *r, int result, void *arg)
-{
-	vez_request_t looks;
-	int rc = EINPROGRESS;
-	(void)r;
-	(void)arg;
-	check(result == ETIMEDOUT);
-	vez_event_set(&inside);
-	while (rc == EINPROGRESS) {
-		vez_request_init(&looks, NULL, NULL);
-		vez_request_set_limits(&looks, vez_after_ms(100000), NULL);
-		rc = vez_event_wait_async(&never, &looks);
-		vez_request_cancel(&looks);
-		vez_request_wait(&looks, VEZ_FOREVER, NULL);
-	}
-	check(rc == EAGAIN);
-}
-
-static void exits(int me)
-{
-	static vez_request_t r;
-	int rc = me == 0 ? ETIMEDOUT : 0;
-	for (int64_t ms = 1; rc == ETIMEDOUT; ms *= 2) { /* making the thread may take longer */
-		vez_request_init(&r, stays, NULL);
-		vez_request_set_limits(&r, vez_after_ms(ms), NULL);
-		rc = vez_event_wait_async(&never, &r);
-	}
-	if (me == 0)
-		vez_event_wait(&inside);
 }
 
 static const struct use {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stuck: two threads wait for each other's mutex, one for a semaphore, two at a barrier (the second follows the first:
- * it makes no request), and a request without a thread for an event. When all do, the program aborts: what is left is a core dump to be looked at.
+ * stuck: two threads wait for each other's mutex, one for a semaphore, two at a barrier (which make no request, unless
+ * inspection is on), and a request without a thread for an event. When all do, the program aborts: what is left is a
+ * core dump to be looked at.
  */
 #include <pthread.h>
 #include <stdlib.h>

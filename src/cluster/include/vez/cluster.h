@@ -57,7 +57,7 @@ typedef struct vez_cluster vez_cluster_t;
 
 /* All-zero bytes are the default of each, but of servers. */
 typedef struct vez_cluster_options {
-	const char *servers; /* "host:port,host:port": any of them will do. Names are looked up every ten seconds */
+	const char *servers; /* "host:port,host:port": any of them will do; names are looked up anew now and then */
 	const char *root;    /* the node below which the objects are, "/a/b"; default: "/vez" */
 	const char *auth;    /* "user:password": others can then neither see nor change what this session makes */
 	int64_t session_ms;  /* the session time that is asked for, at most INT_MAX; default: 10 s */
