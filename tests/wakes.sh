@@ -10,7 +10,7 @@
 # that are not counted, or not after a timeout; an address beside the call; the innermost of inlined lines; no C++
 # names; callers that are left out, or not told apart; another's function passed over; a folder left behind, also by a
 # signal; a signal that is not ignored any more; quotes in JSON; an option that README or --help has alone; an example
-# that waits on a condition; a static program without a word.
+# that waits on a condition; a static program without a word; a path that LD_PRELOAD takes for two.
 cd "$(dirname "$0")/.."
 . tests/lib/prelude.sh
 wakes=$PWD/$build/bin/vez-wakes
@@ -205,7 +205,8 @@ sums 12 5
 equal "called beside" "6 broadcasts" "$(cat "$tmp/out")"
 what="errno, where there is no folder"
 object=${wakes%/bin/*}/lib/vez/libvez-wakes.so
-LD_PRELOAD=$object VEZ_WAKES_FOLDER=$tmp/none "$tmp/herd" 2 5 errno || fail "$what: exit status $?"
+ln -s "$(realpath "$object")" "$tmp/object.so" # the checkout's name may have a space
+LD_PRELOAD=$tmp/object.so VEZ_WAKES_FOLDER=$tmp/none "$tmp/herd" 2 5 errno || fail "$what: exit status $?"
 count sh -c "ulimit -f 1; exec '$tmp/herd' 2 5"
 equal "exit status" 0 "$status"
 
@@ -247,6 +248,11 @@ says 0 "^vez-wakes: nothing to gain: nobody was woken at a condition$" "$wakes" 
 says 0 "^vez-wakes: nothing to gain: no wake was in vain$" "$wakes" "$tmp/quiet" unlock
 says 0 "^vez-wakes: 6000 wakes, 3998 of them in vain (67 %), " "$wakes" --within 1e7 "$tmp/herd" 3 1999
 says 0 "^ *1001 .* broadcast herd_wake_one" "$wakes" "$tmp/herd" 2 1001
+mkdir -p "$tmp/a b:c/bin" "$tmp/a b:c/lib/vez"
+cp "$wakes" "$tmp/a b:c/bin"
+cp "$object" "$tmp/a b:c/lib/vez"
+says 0 "^ *1001 .* broadcast herd_wake_one" "$tmp/a b:c/bin/vez-wakes" "$tmp/herd" 2 1001
+[ -z "$(ls "$tmp/folder")" ] || fail "$what: $(ls "$tmp/folder") is left behind"
 says 5 "" "$wakes" sh -c 'exit 5'
 says 143 "" "$wakes" sh -c 'kill $$'
 says 0 "stays" sh -c 'trap "" HUP; exec "$@"' sh "$wakes" sh -c 'kill -HUP $$; echo stays'

@@ -129,12 +129,16 @@ static char *find_object(void)
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		snprintf(path, sizeof path, "%s/%s", self, places[i]);
 		char *found = realpath(path, NULL);
-		if (found && strpbrk(found, ": "))
-			fail(found, "the loader cannot preload from a path with a colon or a space");
 		if (found)
 			return found;
 	}
 	fail("libvez-wakes.so", "not found");
+}
+
+/* What LD_PRELOAD would take for several. */
+static bool is_list(const char *path)
+{
+	return strpbrk(path, ": ") != NULL;
 }
 
 static char *make_folder(void)
@@ -142,13 +146,26 @@ static char *make_folder(void)
 	const char *parents[] = { getenv("TMPDIR"), "/dev/shm", "/tmp" };
 	char path[4096];
 	for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
-		if (!parents[i] || parents[i][0] != '/' || strlen(parents[i]) > 500)
+		if (!parents[i] || parents[i][0] != '/' || is_list(parents[i]) || strlen(parents[i]) > 500)
 			continue;
 		snprintf(path, sizeof path, "%s/vez-wakes.XXXXXX", parents[i]);
 		if (mkdtemp(path))
 			return strdup(path);
 	}
 	fail("a folder for what is counted", strerror(errno));
+}
+
+/* The object by a name that LD_PRELOAD can have: a link in the folder, if its own is none. */
+static char *name_to_preload(char *object, const char *folder)
+{
+	char *link;
+	if (!is_list(object))
+		return object;
+	if (asprintf(&link, "%s/preloaded.so", folder) >= 0 && symlink(object, link) == 0)
+		return link;
+	int error = errno;
+	images_remove(folder);
+	fail(object, strerror(error));
 }
 
 /* The file that a shell would run; false: there is none. */
@@ -317,6 +334,7 @@ int main(int argc, char **argv)
 	char **command = take_options(argc, argv);
 	struct run run = { .command = command };
 	char *object = find_object(), *folder = make_folder();
+	object = name_to_preload(object, folder);
 	uint64_t began = raw_now();
 	int error = start(command, object, folder);
 	uint64_t end = child > 0 ? wait_for(&run, began) : 0;
