@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -558,7 +559,8 @@ static void open_piped(struct piped *x)
 {
 	static int threads[2][MOST_SEEN], fds[2][MOST_SEEN];
 	pthread_t first;
-	CHECK_EQ(pthread_create(&first, NULL, no_work, NULL), 0); /* ThreadSanitizer begins one of its own with the first */
+	/* With the first thread ThreadSanitizer begins one of its own. */
+	CHECK_EQ(pthread_create(&first, NULL, no_work, NULL), 0);
 	CHECK_EQ(pthread_join(first, NULL), 0);
 	int had_threads = numbers_in("/proc/self/task", threads[0]), had_fds = numbers_in("/proc/self/fd", fds[0]);
 	x->c = open_session(20000);
