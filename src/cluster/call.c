@@ -50,6 +50,7 @@ bool vez__unanswered(int rc)
 	case ZSESSIONMOVED:
 	case ZCLOSING:
 	case ZINVALIDSTATE:
+	case ZRUNTIMEINCONSISTENCY: /* the client broke the connection: an answer was not the one that it waited for */
 		return true;
 	default:
 		return false;
