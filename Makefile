@@ -330,8 +330,9 @@ perf-plots: needs-perf
 
 PEERS = vez pthread $(call if_header,nsync.h,nsync) $(call if_cxx,semaphore,cxx) \
 	$(call if_cxx,absl/synchronization/mutex.h,absl) $(call if_cxx,oneapi/tbb/mutex.h,tbb)
-if_header = $(shell echo '\#include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 && echo $(2))
-if_cxx = $(shell echo '\#include <$(1)>' | $(CXX) -std=c++20 -E -x c++ - >/dev/null 2>&1 && echo $(2))
+HASH := \#
+if_header = $(shell echo '$(HASH)include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 && echo $(2))
+if_cxx = $(shell echo '$(HASH)include <$(1)>' | $(CXX) -std=c++20 -E -x c++ - >/dev/null 2>&1 && echo $(2))
 PEERS_JAVA = $(shell command -v javac >/dev/null 2>&1 && echo $(B)/perf/peers/java)
 PEER_OBJ := $(patsubst perf/peers/%.c,$(B)/obj/perf/peers/%.o,$(wildcard perf/peers/run*.c)) $(B)/obj/perf/lib/perf.o
 PEER_LIBS_nsync := -lnsync

@@ -473,8 +473,12 @@ Test(alarm, ALL_a_thread_that_cannot_be_made)
 		CHECK_EQ(vez_request_cancel(&n.r), 0);
 		CHECK_EMPTY(kind, &o);
 	}
-	vez_sem_t s = VEZ_SEM_INITIALIZER(0);
+	vez_sem_t s = VEZ_SEM_INITIALIZER(0), free = VEZ_SEM_INITIALIZER(1);
 	struct timed t;
+	vez_request_init(&t.note.r, NULL, NULL);
+	vez_request_set_limits(&t.note.r, vez_after_ms(3600000), NULL);
+	EXPECT_EQ(vez_sem_acquire_async(&free, 1, &t.note.r), EAGAIN);
+	EXPECT_EQ(vez_sem_permits(&free), 1);
 	inject_no_thread(false);
 	file_timed(&t, &s, vez_after_us(200), EINPROGRESS);
 	EXPECT_EQ(vez_request_wait(&t.note.r, VEZ_FOREVER, NULL), 0);

@@ -321,8 +321,8 @@ Test(barrier, BAR_05_BAR_07_BAR_28_E01_rounds_do_not_mix)
 	}
 }
 
-/* Without a shared word that is free each makes a request, and sleeps on its own. Seen to fail: a follower that takes the
- * word 0 for one. */
+/* Without a shared word that is free each makes a request, and sleeps on its own. Seen to fail: a follower that takes
+ * the word 0 for one. */
 Test(barrier, ALL_more_objects_than_shared_words)
 {
 	vez_barrier_t b = make(3, NULL, NULL);

@@ -3,7 +3,8 @@
 # make prints one line for each file that it makes, V=1 the whole command, -s nothing; and CFLAGS and CPPFLAGS of its
 # command line do not take the place of what an object needs.
 #
-# Seen to fail: a recipe without its short line; say that does not look for -s; a target's own CPPFLAGS without override.
+# Seen to fail: a recipe without its short line; say that does not look for -s; a target's own CPPFLAGS without
+# override; a header that is looked for behind a backslash.
 cd "$(dirname "$0")/.."
 . tests/lib/prelude.sh
 # The make that runs this must not lend the others its options.
@@ -24,6 +25,10 @@ prints() {
 prints "^  CC    $tmp/b/obj/src/[a-z]*/[a-z]*\.o$"
 prints "^[a-z].* -O0 .*-c -o $tmp/b/obj/src/[a-z]*/[a-z]*\.o src/[a-z]*/[a-z]*\.c$" V=1
 lines=0 prints '^$' -s
+
+# A header is here, or it is not.
+found=$(make -s --eval='found: ; @echo "$(call if_header,stdio.h,stdio)$(call if_header,no-such.h,none)$(call if_cxx,no-such,none)"' found)
+[ "$found" = stdio ] || fail "headers that are here: $found, not stdio alone"
 
 # Whatever is made by a command has such a line: no recipe begins with a compiler or the like itself.
 if sed -n '/^\t/s/^\t[@-]*//p' Makefile src/cluster/cluster.mk tests/explore/explore.mk |

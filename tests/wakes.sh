@@ -248,11 +248,15 @@ says 0 "^vez-wakes: nothing to gain: nobody was woken at a condition$" "$wakes" 
 says 0 "^vez-wakes: nothing to gain: no wake was in vain$" "$wakes" "$tmp/quiet" unlock
 says 0 "^vez-wakes: 6000 wakes, 3998 of them in vain (67 %), " "$wakes" --within 1e7 "$tmp/herd" 3 1999
 says 0 "^ *1001 .* broadcast herd_wake_one" "$wakes" "$tmp/herd" 2 1001
-mkdir -p "$tmp/a b:c/bin" "$tmp/a b:c/lib/vez"
-cp "$wakes" "$tmp/a b:c/bin"
-cp "$object" "$tmp/a b:c/lib/vez"
-says 0 "^ *1001 .* broadcast herd_wake_one" "$tmp/a b:c/bin/vez-wakes" "$tmp/herd" 2 1001
-[ -z "$(ls "$tmp/folder")" ] || fail "$what: $(ls "$tmp/folder") is left behind"
+for place in "$tmp/a b" "$tmp/c:d"; do
+	mkdir -p "$place/bin" "$place/lib/vez"
+	cp "$wakes" "$place/bin"
+	cp "$object" "$place/lib/vez"
+	says 0 "^ *1001 .* broadcast herd_wake_one" "$place/bin/vez-wakes" "$tmp/herd" 2 1001
+	says 0 "^ *1001 .* broadcast herd_wake_one" env TMPDIR="$place" "$place/bin/vez-wakes" "$tmp/herd" 2 1001
+	says 0 "^ *1001 .* broadcast herd_wake_one" env TMPDIR="$place" "$wakes" "$tmp/herd" 2 1001
+	[ -z "$(ls "$tmp/folder")" ] || fail "$what: $(ls "$tmp/folder") is left behind"
+done
 says 5 "" "$wakes" sh -c 'exit 5'
 says 143 "" "$wakes" sh -c 'kill $$'
 says 0 "stays" sh -c 'trap "" HUP; exec "$@"' sh "$wakes" sh -c 'kill -HUP $$; echo stays'

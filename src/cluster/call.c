@@ -41,19 +41,24 @@ struct vez__marks {
 
 typedef void answered_fn(void *, const struct vez__answer *);
 
+/* A server's answers are success, the errors of its interface (below ZAPIERROR, without those of the session), and a few
+ * of the others. All else is of the client: whatever broke the connection (no socket, an answer that it did not wait
+ * for), told to all calls that were under way. */
 bool vez__unanswered(int rc)
 {
 	switch (rc) {
-	case ZCONNECTIONLOSS:
-	case ZOPERATIONTIMEOUT:
+	case ZOK:
+	case ZDATAINCONSISTENCY:
+	case ZMARSHALLINGERROR:
+	case ZUNIMPLEMENTED:
+	case ZBADARGUMENTS:
+		return false;
 	case ZSESSIONEXPIRED:
 	case ZSESSIONMOVED:
 	case ZCLOSING:
-	case ZINVALIDSTATE:
-	case ZRUNTIMEINCONSISTENCY: /* the client broke the connection: an answer was not the one that it waited for */
 		return true;
 	default:
-		return false;
+		return rc > ZAPIERROR;
 	}
 }
 
@@ -68,8 +73,6 @@ int vez__errno_of(int rc)
 	case ZINVALIDACL:
 	case ZAUTHFAILED:
 		return EACCES;
-	case ZSYSTEMERROR:
-		return ENOMEM;
 	default:
 		return EIO;
 	}

@@ -27,7 +27,7 @@ struct vez__stay {
 };
 
 /* What differs from one queue of a synchronizer to the next. All functions but fast and attempt run inside; each may be
- * NULL where it says so. A request's rules_ are these in all of them. */
+ * NULL where it says so. A request's rules_ are these in all of them but fast. */
 struct vez__rules {
 	/* What the object is; where in it the core lies. */
 	enum vez__type type;

@@ -142,7 +142,7 @@ int vez__file_async(struct vez__core *c, const struct vez__rules *rules, vez_req
 		return 0;
 	int rc = vez__async_begin(r);
 	r->rules_ = rules;
-	if (rc == 0 && !vez__must_queue(r) && rules->fast && rules->fast(c, r)) {
+	if (rc == 0 && vez__timer_is_set(&r->timer_) && !vez__must_queue(r) && rules->fast && rules->fast(c, r)) {
 		r->at_.result_ = 0;
 		vez__done_at_once(r);
 		return 0;

@@ -41,7 +41,8 @@ static inline void vez__done_at_once(vez_request_t *r)
 	vez__store(&r->word_, VEZ__DONE, release);
 }
 
-/* Whether the fast path grants r to an asynchronous call: r needs no thread for a deadline, and has nothing to win. */
+/* Whether an asynchronous call gets what r wants by the fast path, and is over. False: not, or r has a deadline, is a
+ * member of a wait-for-any, or has a token that has fired; then r is as it was. */
 static inline bool vez__granted_at_once(struct vez__core *c, bool (*fast)(struct vez__core *c, vez_request_t *r),
 					vez_request_t *r)
 {

@@ -22,7 +22,7 @@
  *     they would have no place among decided rounds.
  * Ordering
  *  All through the core: what a party did before it came is released by its leaving, and acquired by the last one's
- *  entering; what the actor did by its leaving when it has settled the round, and published (word.c, shared.c).
+ *  entering; what the actor did is released when it leaves after settling the round (and word.c, shared.c).
  *  BROKEN: the exchanges in break_round and reset (release) pair with vez_barrier_broken (acquire).
  * Progress and fairness
  *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver, and woken by

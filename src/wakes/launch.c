@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,12 +142,12 @@ static bool is_list(const char *path)
 	return strpbrk(path, ": ") != NULL;
 }
 
-static char *make_folder(void)
+static char *make_folder(const char *object)
 {
 	const char *parents[] = { getenv("TMPDIR"), "/dev/shm", "/tmp" };
 	char path[4096];
 	for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
-		if (!parents[i] || parents[i][0] != '/' || is_list(parents[i]) || strlen(parents[i]) > 500)
+		if (!parents[i] || parents[i][0] != '/' || (is_list(parents[i]) && is_list(object)) || strlen(parents[i]) > 500)
 			continue;
 		snprintf(path, sizeof path, "%s/vez-wakes.XXXXXX", parents[i]);
 		if (mkdtemp(path))
@@ -155,13 +156,14 @@ static char *make_folder(void)
 	fail("a folder for what is counted", strerror(errno));
 }
 
-/* The object by a name that LD_PRELOAD can have: a link in the folder, if its own is none. */
+/* The object by a name that LD_PRELOAD can have: a link in the folder, if its own is none. Who is another user by then
+ * must find it, too. A process that is started after the report finds none, and the loader says so. */
 static char *name_to_preload(char *object, const char *folder)
 {
 	char *link;
 	if (!is_list(object))
 		return object;
-	if (asprintf(&link, "%s/preloaded.so", folder) >= 0 && symlink(object, link) == 0)
+	if (asprintf(&link, "%s/preloaded.so", folder) >= 0 && symlink(object, link) == 0 && chmod(folder, 0711) == 0)
 		return link;
 	int error = errno;
 	images_remove(folder);
@@ -333,7 +335,7 @@ int main(int argc, char **argv)
 {
 	char **command = take_options(argc, argv);
 	struct run run = { .command = command };
-	char *object = find_object(), *folder = make_folder();
+	char *object = find_object(), *folder = make_folder(object);
 	object = name_to_preload(object, folder);
 	uint64_t began = raw_now();
 	int error = start(command, object, folder);
