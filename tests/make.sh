@@ -27,6 +27,7 @@ prints "^[a-z].* -O0 .*-c -o $tmp/b/obj/src/[a-z]*/[a-z]*\.o src/[a-z]*/[a-z]*\.
 lines=0 prints '^$' -s
 
 # A header is here, or it is not.
+# shellcheck disable=SC2016 # make's variables
 found=$(make -s --eval='found: ; @echo "$(call if_header,stdio.h,stdio)$(call if_header,no-such.h,none)$(call if_cxx,no-such,none)"' found)
 [ "$found" = stdio ] || fail "headers that are here: $found, not stdio alone"
 
