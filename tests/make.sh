@@ -28,7 +28,8 @@ lines=0 prints '^$' -s
 
 # A header is here, or it is not.
 # shellcheck disable=SC2016 # make's variables
-found=$(make -s --eval='found: ; @echo "$(call if_header,stdio.h,stdio)$(call if_header,no-such.h,none)$(call if_cxx,no-such,none)"' found)
+found=$(make -s found \
+	--eval='found: ; @echo "$(call if_header,stdio.h,stdio)$(call if_header,no.h,none)$(call if_cxx,no,none)"')
 [ "$found" = stdio ] || fail "headers that are here: $found, not stdio alone"
 
 # Whatever is made by a command has such a line: no recipe begins with a compiler or the like itself.

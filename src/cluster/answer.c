@@ -2,9 +2,9 @@
 /* What the codes of ZooKeeper's client mean. */
 #include "call.h"
 
-/* A server's answers are success, the errors of its interface (below ZAPIERROR, without those of the session), and a few
- * of the others. All else is of the client: whatever broke the connection (no socket, an answer that it did not wait
- * for), told to all calls that were under way. */
+/* A server's answers are success, the errors of its interface (below ZAPIERROR, without those of the session), and a
+ * few of the others. All else is of the client: whatever broke the connection (no socket, an answer that it did not
+ * wait for), told to all calls that were under way. */
 bool vez__unanswered(int rc)
 {
 	switch (rc) {

@@ -2,8 +2,9 @@
 /*
  * vez-wakes: runs a program with libvez-wakes.so before its C library, and says what that has counted.
  *
- * The processes write into files of a folder: in TMPDIR, else in memory where there is /dev/shm. The program itself is
- * not touched otherwise: its descriptors, signals and exit status are as without.
+ * The processes write into files of a folder: in TMPDIR (but where a link must lie in it, and the loader would take its
+ * name for two), else in memory where there is /dev/shm. The program itself is not touched otherwise: its descriptors,
+ * signals and exit status are as without.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -147,7 +148,8 @@ static char *make_folder(const char *object)
 	const char *parents[] = { getenv("TMPDIR"), "/dev/shm", "/tmp" };
 	char path[4096];
 	for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
-		if (!parents[i] || parents[i][0] != '/' || (is_list(parents[i]) && is_list(object)) || strlen(parents[i]) > 500)
+		if (!parents[i] || parents[i][0] != '/' || strlen(parents[i]) > 500 ||
+		    (is_list(parents[i]) && is_list(object)))
 			continue;
 		snprintf(path, sizeof path, "%s/vez-wakes.XXXXXX", parents[i]);
 		if (mkdtemp(path))

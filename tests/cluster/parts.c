@@ -73,8 +73,8 @@ static void checker_sees_faults(void)
 /* Seen to fail: a client without a socket taken for a server's answer, which lengthens the lease. */
 static void no_answers(void)
 {
-	const int none[] = { ZCONNECTIONLOSS, ZOPERATIONTIMEOUT, ZSESSIONEXPIRED, ZSESSIONMOVED, ZCLOSING, ZINVALIDSTATE,
-			     ZSYSTEMERROR, ZRUNTIMEINCONSISTENCY };
+	const int none[] = { ZCONNECTIONLOSS, ZOPERATIONTIMEOUT, ZSESSIONEXPIRED, ZSESSIONMOVED, ZCLOSING,
+			     ZINVALIDSTATE, ZSYSTEMERROR, ZRUNTIMEINCONSISTENCY };
 	const int some[] = { ZOK, ZNONODE, ZNODEEXISTS, ZBADVERSION, ZNOTEMPTY, ZNOAUTH, ZAUTHFAILED, ZMARSHALLINGERROR,
 			     ZUNIMPLEMENTED, ZBADARGUMENTS, ZNOCHILDRENFOREPHEMERALS };
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
