@@ -512,7 +512,7 @@ VEZ__HOT void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
 	if (VEZ__UNLIKELY(in->own.last_ || in->own.wake_))
 		vez__publish(&in->own);
 	if (VEZ__UNLIKELY(in->followed))
-		vez__shared_let_go(in->followed);
+		vez__shared_let_go(in->followed, 1, 0);
 	if (gathers && vez__alarm_tell())
 		vez__rest_tell();
 }

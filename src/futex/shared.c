@@ -6,15 +6,16 @@
  * Invariants
  *  F1 a word is used by one object at a time, or by requests that this object has let go and that are not published
  *     yet. Members are added inside that object, and only before the first of them is let go.
- *  F2 so members falls to 0 once, and whoever makes it 0 gives the word back; nobody is asleep on it then.
+ *  F2 so members falls to 0 once, and whoever makes it 0 gives the word back; nobody is asleep on it then: who lets
+ *     members go leaves, for them or as their object, after it has moved the turn on and woken those who slept.
  *  F3 turn never goes back: a thread that was going to sleep on an old one does not sleep.
  *  F4 a follower joins inside its object, while that is a member itself; result is written before the turn moves on,
  *     and every member goes then. So a turn that is not the follower's means that result is its own, until it leaves.
  *  F5 a follower sleeps on a turn with bit 0, and only bit 0 of a turn changes while it lasts: whoever moves it on sees
  *     the bit, or the follower finds another turn.
  * Ordering: leaving (acq_rel) orders the publication of every member, and a follower's reading of result, before the
- *  word is given back. vez__shared_move_on (release) pairs with the loads in vez__shared_follow (acquire): result, and
- *  what came before it.
+ *  word is given back. Moving on in vez__shared_let_go (release) pairs with the loads in vez__shared_follow (acquire):
+ *  result, and what came before it.
  */
 #include "shared.h"
 
@@ -84,19 +85,16 @@ VEZ__HOT int vez__shared_follow(struct vez__shared *s, uint32_t turn)
 	return result;
 }
 
-VEZ__HOT bool vez__shared_move_on(struct vez__shared *s)
+VEZ__HOT void vez__shared_let_go(struct vez__shared *s, uint32_t members, uint32_t bits)
 {
 	uint32_t seen = vez__load(&s->turn, relaxed);
 	while (!vez__cas(&s->turn, &seen, (seen | FOLLOWER_SLEEPS) + 1, release))
 		;
-	return seen & FOLLOWER_SLEEPS;
-}
-
-VEZ__HOT void vez__shared_let_go(struct vez__shared *s)
-{
-	if (vez__shared_move_on(s))
-		vez__futex_wake_all(&s->turn, VEZ__ANY_BIT);
-	vez__shared_leave(s, 1);
+	if (seen & FOLLOWER_SLEEPS)
+		bits = VEZ__ANY_BIT; /* F4 */
+	if (bits)
+		vez__futex_wake_all(&s->turn, bits);
+	vez__shared_leave(s, members);
 }
 
 VEZ__HOT bool vez__shared_leave(struct vez__shared *s, uint32_t members)

@@ -45,12 +45,10 @@ uint32_t vez__shared_join_follower(struct vez__shared *s);
 /* By a follower: waits until the turn is another one, and leaves. Its result. */
 int vez__shared_follow(struct vez__shared *s, uint32_t turn);
 
-/* By the thread that lets members go, before they leave: moves the turn on. Whether a follower may sleep, and is to be
- * woken. */
-bool vez__shared_move_on(struct vez__shared *s);
-
-/* Lets the followers go, whose result has been written; their object leaves. */
-void vez__shared_let_go(struct vez__shared *s);
+/* Lets members go: requests that have been published, or the followers, whose result has been written. Moves the turn
+ * on, wakes whoever sleeps of the followers and of those with these bits (0: they are awake), and leaves for so many
+ * members: the requests, or the object. */
+void vez__shared_let_go(struct vez__shared *s, uint32_t members, uint32_t bits);
 
 /* So many members have gone: true, those were the last, and the word is given back. */
 bool vez__shared_leave(struct vez__shared *s, uint32_t members);

@@ -15,7 +15,7 @@
  * Ordering: the exchange to DONE in vez__word_publish (release; or FUTEX_WAKE_OP's, a full barrier) pairs with the load
  * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The exchange in
  * vez__word_ask_to_retry (release) pairs with the same load, and with the one in announce: which core to enter, where
- * the request has moved. The turn: vez__shared_move_on (release) pairs with vez__word_wait_shared (acquire): a
+ * the request has moved. The turn: vez__shared_let_go (release) pairs with vez__word_wait_shared (acquire): a
  * thread that reads the new turn finds DONE in its word.
  * Progress: one wake per publication, and only if PARKED was seen; of a shared word also if a follower sleeps. Stray
  *  wakes, EINTR and the like are absorbed here.
@@ -176,7 +176,5 @@ void vez__word_publish_shared(uint32_t *word, uint32_t *(*next)(uint32_t *word),
 		following = next(word);
 		parked |= vez__exchange(word, VEZ__DONE, release) & VEZ__PARKED;
 	}
-	if (vez__shared_move_on(shared) || parked)
-		vez__futex_wake_all(&shared->turn, bits);
-	vez__shared_leave(shared, published);
+	vez__shared_let_go(shared, published, parked ? bits : 0);
 }

@@ -208,10 +208,15 @@ static void make_two_barriers(void)
 	x_assert(vez_barrier_init(&other, 2, NULL, NULL) == 0);
 }
 
+static void wait_for_break(void)
+{
+	x_assert(vez_barrier_wait(&other, NULL) == VEZ_EBROKEN);
+}
+
 static void meet_then_break(void)
 {
 	meet();
-	x_assert(vez_barrier_wait(&other, NULL) == VEZ_EBROKEN);
+	wait_for_break();
 }
 
 static void reset_other(void)
@@ -222,3 +227,13 @@ static void reset_other(void)
 
 X_SCENARIO(shared_followed_in_turn, .setup = make_two_barriers, .thread = { meet, meet_then_break, reset_other },
 	   .check = no_word_is_back_twice, .stale = 1);
+
+/* Who publishes requests moves their word's turn on, not that of the next object which has the word. */
+static void wait_then_reset_other(void)
+{
+	wait_open();
+	reset_other();
+}
+
+X_SCENARIO(shared_published_in_turn, .setup = make_two_barriers,
+	   .thread = { wait_then_reset_other, open_latch, wait_for_break }, .check = no_word_is_back_twice, .stale = 1);

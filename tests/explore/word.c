@@ -276,7 +276,7 @@ static void let_go_followers(void)
 	x_await(vez__load(&joined, acquire) == 2);
 	told = 1;
 	shared->result = 7;
-	vez__shared_let_go(shared);
+	vez__shared_let_go(shared, 1, 0);
 }
 
 X_SCENARIO(word_followed, .setup = make_followed, .thread = { follow, follow, let_go_followers }, .stale = 2);
