@@ -272,21 +272,18 @@ def wait_of_request(r, thread):
 
 
 def wait_of_follower(frame, thread):
-    """A thread that waits for a round to end, without a request: its object is where the call entered."""
-    while frame and frame.name() != "vez_barrier_wait_until":
-        frame = frame.older()
-    if not frame:
-        raise ValueError
-    w = Wait("barrier", int(frame.read_var("in")["core"]), thread, 0)
+    """A thread that waits for a round to end, without a request."""
+    w = Wait(type_name(int(frame.read_var("type"))), int(frame.read_var("object")), thread, 0)
     w.follows = True
     return w
 
 
 def frames_of(thread):
+    """Frames and their functions' names, without what compilers append to those (.constprop.0)."""
     thread.switch()
     frame = gdb.newest_frame()
     while frame and frame.is_valid():
-        yield frame
+        yield frame, (frame.name() or "").partition(".")[0]
         frame = frame.older()
 
 
@@ -294,12 +291,12 @@ def waits_of_stacks():
     chosen = gdb.selected_thread()
     try:
         for thread in gdb.selected_inferior().threads():
-            for frame in frames_of(thread):
-                if frame.name() not in ("vez__await", "vez__shared_follow"):
+            for frame, name in frames_of(thread):
+                if name not in ("vez__await", "vez__follow"):
                     continue
                 number = thread.ptid[1] or thread.ptid[0]
                 try:
-                    if frame.name() == "vez__await":
+                    if name == "vez__await":
                         yield wait_of_request(frame.read_var("r").dereference(), number)
                     else:
                         yield wait_of_follower(frame, number)

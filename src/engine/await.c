@@ -52,7 +52,7 @@ static void set_alarm(vez_request_t *r)
 /* Those without a token and with a thread sleep on the shared word of their queue, if there is one left. */
 static void share(struct vez__core *c, vez_request_t *r)
 {
-	uint16_t *number = (uint16_t *)((char *)c + vez__rules_of(r)->shared);
+	uint16_t *number = vez__shared_of(c, vez__rules_of(r));
 	if (*number == 0)
 		*number = vez__shared_take();
 	if (*number == 0)

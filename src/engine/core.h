@@ -88,6 +88,12 @@ static inline void *vez__object_of(const struct vez__core *c, const struct vez__
 	return (char *)(uintptr_t)c - rules->object;
 }
 
+/* The number of the shared word on which those sleep who wait here together; 0: none yet. */
+static inline uint16_t *vez__shared_of(const struct vez__core *c, const struct vez__rules *rules)
+{
+	return (uint16_t *)((char *)(uintptr_t)c + rules->shared);
+}
+
 /* Waits until nobody else is inside, and enters. */
 static inline void vez__enter(struct vez__stay *in, struct vez__core *c)
 {

@@ -13,7 +13,7 @@
 bool vez__follow_begin(struct vez__stay *in, uint32_t *followers, uint16_t *shared);
 
 /* Inside, where it has begun: leaves, and waits for the end of the round. Its result. */
-int vez__follow(struct vez__stay *in, uint16_t shared);
+int vez__follow(struct vez__stay *in, const struct vez__rules *rules);
 
 /* Inside: the round of all followers ends with this result. They are let go when the core has been left. */
 void vez__followers_end(struct vez__stay *in, uint32_t *followers, uint16_t *shared, int result);

@@ -80,7 +80,7 @@ void vez__append(struct vez__core *c, vez_request_t *r)
 /* Those who come from now on sleep on another word. */
 static void part_from_newcomers(struct vez__core *c, const vez_request_t *r)
 {
-	uint16_t *shared = (uint16_t *)((char *)c + vez__rules_of(r)->shared);
+	uint16_t *shared = vez__shared_of(c, vez__rules_of(r));
 	if (vez__shared_at(*shared) == r->arg_)
 		*shared = 0;
 }

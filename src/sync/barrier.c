@@ -203,7 +203,7 @@ VEZ__HOT int vez_barrier_wait_until(vez_barrier_t *b, uint32_t *index, vez_deadl
 	uint32_t to_come = b->parties_ - 1 - arrived(b);
 	bool follows = deadline == VEZ_FOREVER && !cancel && !b->action_ && to_come > 0 && !vez_barrier_broken(b);
 	follows = follows && vez__follow_begin(&in, &b->followers_, &b->shared_);
-	int rc = follows ? vez__follow(&in, b->shared_) : wait_with_request(&in, to_come, expired, deadline, cancel);
+	int rc = follows ? vez__follow(&in, &barrier_rules) : wait_with_request(&in, to_come, expired, deadline, cancel);
 	if (rc == 0 && index)
 		*index = to_come;
 	return rc;
