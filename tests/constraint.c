@@ -472,7 +472,7 @@ Test(constraint, serial_takes_calls_strictly_in_order)
 }
 
 /* When the first gives up, those behind it go on up to the next that must wait. By deadline, and by token.
- * Seen to fail: a call that gives up without serve_followers, or by token; first_ready that goes on. */
+ * Seen to fail: a call that gives up without serve_those_behind, or by token; first_ready that goes on. */
 Test(constraint, serial_goes_on_when_the_first_gives_up)
 {
 	for (int by_token = 0; by_token < 2; by_token++) {

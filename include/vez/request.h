@@ -88,7 +88,7 @@ struct vez_request {
 	union {
 		void (*done_)(struct vez_request *r, int result, void *arg);
 		struct vez_request *member_;
-		struct vez__record *follower_;
+		struct vez__record *record_;
 	} then_;
 	void *arg_;
 };

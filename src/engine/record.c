@@ -326,7 +326,7 @@ void vez__inspect_hide_wait(const struct vez__shown *shown)
 	hide(shown->record);
 }
 
-struct vez__record *vez__inspect_follower(void)
+struct vez__record *vez__inspect_own_record(void)
 {
 	struct vez__record *r = own_record();
 	if (r)
@@ -336,13 +336,13 @@ struct vez__record *vez__inspect_follower(void)
 
 void vez__inspect_move(const vez_request_t *r, const void *object)
 {
-	vez__store(&r->then_.follower_->moved_to, object, relaxed);
-	vez__store(&r->then_.follower_->moved, r, release);
+	vez__store(&r->then_.record_->moved_to, object, relaxed);
+	vez__store(&r->then_.record_->moved, r, release);
 }
 
-void vez__inspect_unfollow(struct vez__record *follower)
+void vez__inspect_forget_move(struct vez__record *record)
 {
-	vez__store(&follower->moved, NULL, relaxed);
+	vez__store(&record->moved, NULL, relaxed);
 }
 
 /* ---- asynchronous requests ---- */

@@ -34,9 +34,9 @@ struct vez__shown {
 #define vez__inspect_begin(shown, r, deadline) ((void)(shown))
 #define vez__inspect_show(shown) ((void)(shown))
 #define vez__inspect_hide(shown) ((void)(shown))
-#define vez__inspect_follow(r) ((void)0)
+#define vez__inspect_may_move(r) ((void)0)
 #define vez__inspect_moved(r, object) ((void)0)
-#define vez__inspect_followed(r) ((void)0)
+#define vez__inspect_moves_no_more(r) ((void)0)
 #define vez__inspect_owns(object) ((void)(object), false)
 #define vez__inspect_disowns(object) ((void)(object))
 #define vez__inspect_left(object) ((void)(object))
@@ -109,30 +109,30 @@ static inline void vez__inspect_hide(const struct vez__shown *shown)
 /* ---- a request that is moved: a condition's ---- */
 
 /* Outside: the record of the calling thread, if it is to be told that r moves. */
-struct vez__record *vez__inspect_follower(void);
+struct vez__record *vez__inspect_own_record(void);
 
 /* Before r is queued: it may be moved. */
-static inline void vez__inspect_follow(vez_request_t *r)
+static inline void vez__inspect_may_move(vez_request_t *r)
 {
 	r->arg_ = (void *)(intptr_t)r->key_;
-	r->then_.follower_ = vez__inspecting() ? vez__inspect_follower() : NULL;
+	r->then_.record_ = vez__inspecting() ? vez__inspect_own_record() : NULL;
 }
 
 void vez__inspect_move(const vez_request_t *r, const void *object);
-void vez__inspect_unfollow(struct vez__record *follower);
+void vez__inspect_forget_move(struct vez__record *record);
 
 /* Who moves r, to this mutex, inside that. */
 static inline void vez__inspect_moved(const vez_request_t *r, const void *object)
 {
-	if (VEZ__UNLIKELY(r->then_.follower_ != NULL))
+	if (VEZ__UNLIKELY(r->then_.record_ != NULL))
 		vez__inspect_move(r, object);
 }
 
 /* r has waited. */
-static inline void vez__inspect_followed(const vez_request_t *r)
+static inline void vez__inspect_moves_no_more(const vez_request_t *r)
 {
-	if (VEZ__UNLIKELY(r->then_.follower_ != NULL))
-		vez__inspect_unfollow(r->then_.follower_);
+	if (VEZ__UNLIKELY(r->then_.record_ != NULL))
+		vez__inspect_forget_move(r->then_.record_);
 }
 
 /* ---- owners ---- */

@@ -139,13 +139,13 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 	vez__request_init_local(&r, key, cancel);
 	r.with_.ptr_ = NULL;
 	r.value_ = vez__self();
-	vez__inspect_follow(&r);
+	vez__inspect_may_move(&r);
 	int rc = join(c, m, &r, NULL, deadline);
 	if (rc != EINPROGRESS)
 		return rc;
 	uint32_t holds = vez__mutex_release_all(m);
 	rc = vez__await(&r, deadline);
-	vez__inspect_followed(&r);
+	vez__inspect_moves_no_more(&r);
 	vez__mutex_take_back(m, holds, vez__mutex_was_queued(&r));
 	return rc;
 }

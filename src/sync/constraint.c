@@ -36,7 +36,7 @@
  *  R2 a domain is a synchronizer one of whose own objects is in it: so it is there as long as an object's domain_ names
  *     it, and its destruction moves them first.
  *  R3 with nobody inside, no call that waits in the group can run (of a serial object: its first), but one that
- *     somebody is entering to end; or a follower of a serial object's first that has just given up, and whose thread is
+ *     somebody is entering to end; or one behind a serial object's first, which has just given up, and whose thread is
  *     about to see to it.
  *  R4 a call joins its object's queue from inside. It leaves by being taken (settled, from inside: its limits apply no
  *     more), and then its body runs before it returns; or by itself, if somebody is entering because of a limit.
@@ -91,7 +91,7 @@ static uint64_t relating;
 static uint64_t tickets;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
-/* Who gives up was in nobody's way, but on a serial object (serve_followers). */
+/* Who gives up was in nobody's way, but on a serial object (serve_those_behind). */
 static const struct vez__rules object_rules = {
 	.type = VEZ__CONSTRAINT, .object = offsetof(vez_object_t, core_),
 	.queue = offsetof(vez_object_t, queue_) - offsetof(vez_object_t, core_),
@@ -325,7 +325,7 @@ static int queue(vez_object_t *o, const vez_operation_t *op, void *arg, vez_requ
 }
 
 /* The first of a serial object has given up: who came later may be able to run. */
-static void serve_followers(vez_object_t *o)
+static void serve_those_behind(vez_object_t *o)
 {
 	struct vez__pending pending = { NULL, NULL };
 	enter(o);
@@ -361,7 +361,7 @@ int vez_object_call_until(vez_object_t *o, const vez_operation_t *op, void *arg,
 		return rc;
 	rc = vez__await(&r, deadline);
 	if (rc != 0 && serial)
-		serve_followers(o);
+		serve_those_behind(o);
 	return rc;
 }
 
