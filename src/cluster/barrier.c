@@ -310,7 +310,7 @@ static void free_barrier(struct vez__thing *t)
 	free(b);
 }
 
-static const struct vez__slip_rules member_rules;
+static const struct vez__slip_rules member_rules = { .silent = true };
 
 static int join(vez_cluster_barrier_t *b)
 {

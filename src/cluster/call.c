@@ -175,13 +175,8 @@ void vez__call_create_bytes(vez_cluster_t *c, answered_fn *answered, void *arg, 
 
 void vez__call_delete(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
 {
-	vez__call_delete_version(c, answered, arg, path, -1);
-}
-
-void vez__call_delete_version(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, int version)
-{
 	struct vez__call *call = new_call(c, answered, arg);
-	sent(call, zoo_adelete(c->zh, path, version, void_answer, call));
+	sent(call, zoo_adelete(c->zh, path, -1, void_answer, call));
 }
 
 void vez__call_exists(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
@@ -227,6 +222,7 @@ void vez__call_mark(vez_cluster_t *c, answered_fn *answered, void *arg, const ch
 
 void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct vez__edit *edits, int count)
 {
+	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 	struct vez__call *call = new_call(c, answered, arg);
 	call->edits = edits;
 	call->edit_count = count;
@@ -237,7 +233,9 @@ void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct v
 		abort();
 	for (int i = 0; i < count; i++) {
 		struct vez__edit *e = &edits[i];
-		if (e->only_check)
+		if (e->creates)
+			zoo_create_op_init(&call->ops[i], e->path, "", 0, acl, ZOO_EPHEMERAL, NULL, 0);
+		else if (e->only_check)
 			zoo_check_op_init(&call->ops[i], e->path, e->version);
 		else if (e->data)
 			zoo_set_op_init(&call->ops[i], e->path, e->data, e->size, e->version, &call->stats[i]);

@@ -58,9 +58,6 @@ void vez__call_create_bytes(vez_cluster_t *c, void (*answered)(void *, const str
 			    const char *path, const void *value, int size, int flags);
 void vez__call_delete(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path);
-/* Only if the node was set this many times. */
-void vez__call_delete_version(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
-			      const char *path, int version);
 void vez__call_exists(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path);
 /* watch(zh, type, state, path, ctx), if it is not NULL, is called when the node changes or goes. */
@@ -78,10 +75,11 @@ void vez__call_mark(vez_cluster_t *c, void (*answered)(void *, const struct vez_
 /* What a transaction does to one node, if that is of this version (-1: in any case). */
 struct vez__edit {
 	char path[VEZ__PATH];
-	void *data; /* allocated: the node is set; NULL: it is deleted */
+	void *data; /* allocated: the node is set; NULL: it is deleted, unless the following says otherwise */
 	int size;
 	int version;
 	bool only_check; /* it has to be there */
+	bool creates;    /* an ephemeral node, empty */
 };
 
 /* Does all of it, or nothing. Takes over the edits, which are allocated. */

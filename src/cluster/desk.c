@@ -3,7 +3,9 @@
  * Objects whose calls one of the callers serves for all, on their behalf.
  *
  * State
- *  object   the node <root>/<kind>-<name>; below it the node "s", the state, and a node for each call (slip.c)
+ *  object   the node <root>/<kind>-<name>; below it the node "s", the state, a node for each call (slip.c), and at
+ *           times "duty"
+ *  "duty"   ephemeral: its process goes on looking, and serves what is there, until it removes it
  *  "s"      how far calls have been seen, which of those wait, and the object's bytes; empty: none, and no bytes
  *  desk     an object that is open; all inside the session's monitor, but the batch while it is served
  *           wanted    a look is to follow. busy: one is under way: line and state are read; then, if this process is
@@ -15,31 +17,49 @@
  *           parts     other desks, as this one (whole) sees them while it serves: of each the state, and those that
  *                     wait there. looks_on: the process's own desk for the same object
  *           watched   a change of "s" will tell. arming: that is being asked for
+ *           duty      UNKNOWN; ASKED, it is being asked for; OTHERS, another process has it, and its end will be told;
+ *                     OWN; LEAVING, it is being removed. duty_listed: "duty" was in the line that was read last.
+ *                     duty_made: it is part of the commit that is under way
+ *           relies    the last look left everything to who has duty. owes: it was to serve what it finds, and will be
+ *                     when that duty ends. turns: so many commits take no duty
  * Invariants
- *  K1 a commit is one transaction: "s", if nobody has set it meanwhile; and the result of each call that was served, if
- *     it has none and is there. So the commits form one sequence, and each call is part of it once, or never.
- *  K2 who serves: the process whose call is the first that is unseen. It does not ask for that office: two that serve
- *     at once meet in K1, and one of them looks again.
+ *  K1 a commit is one transaction: "s", if nobody has set it meanwhile; and for each call that was served its result,
+ *     and the end of its node; nothing of it, if one of these nodes is not there. So the commits form one sequence, and
+ *     each call is part of it once, or never.
+ *  K2 who serves: the process that has "duty"; without that, the one whose call is the first that is unseen. It does
+ *     not ask for that office: two that serve at once meet in K1, and one of them looks again.
  *  K3 for each call that is unseen some process that lives looks at the line after it was made, and serves, or relies
  *     on an unseen call in front of it, whose session it watches. Who relied on that is freed by its owner: it is
- *     served, and the owner, after its commit, reads the line again and serves what is there (a list from before the
- *     commit would not have those who came meanwhile); or it is removed, and the owner looks after the removal; or its
- *     session ends, and who relied on it looks. Where others serve it, and end before they read the line again, its
- *     owner knows nothing of those behind it: so who has a call in line looks once in a session time, too.
+ *     served, and the owner, after its commit, reads the line again and serves what is there, unless another has duty
+ *     (a list from before the commit would not have those who came meanwhile); or it is removed, and the owner looks
+ *     after the removal; or its session ends, and who relied on it looks. Where others serve it, and end before they
+ *     read the line again, its owner knows nothing of those behind it: so who has a call in line looks once in a
+ *     session time, too.
  *  K4 a call that waits at its guard is asked again in each commit, for only commits change the state. So nobody has to
- *     look for its sake. Each of them is told by a watch on its own node.
+ *     look for its sake. Each of them is told by a watch on its own result.
  *     Two kinds of calls are not: those of a desk with parts, since others commit to the parts; and calls of no name,
  *     which only their own process can run. So a process with such a call that waits (slip: waits) watches those
- *     states, and looks after each change. It knows that the call waits: it has committed that itself, or its node was
- *     marked in the commit. Of a desk with parts the process of the first that waits serves; the others watch its
+ *     states, and looks after each change. It knows that the call waits: it has committed that itself, or has got a
+ *     mark in the commit. Of a desk with parts the process of the first that waits serves; the others watch its
  *     session. A watch is set by what reads the state: what changes afterwards is told.
  *  K5 the line is read before the state: what the state says of calls is true of a line that is not newer. A call that
- *     is in the list, not after "seen" and not among those who wait has its result.
+ *     was made and is not in the list has its result. So has one that is in the list, not after "seen" and not among
+ *     those who wait: it went between the two.
  *  K6 a commit of a desk with parts sets or checks the state of each, and asks those that wait there before it: to who
  *     waits at a part it is a commit as any other. Of optimistic commits one at least succeeds, so that no order of
  *     desks can deadlock and nothing is held by a process that dies.
  *  K7 a call of no name that is unseen stops all processes but its own: who comes to it marks it, and does no more. It
  *     is the first that is unseen then, so its process serves (K2), and goes on with the others.
+ *  K8 who commits results of MANY_CALLS others makes "duty" in the same step, if it is not there. Who finds it there
+ *     watches it, and from then on does not look when it makes a call. Who has it removes it only when a look has found
+ *     nothing to serve, or the turn of another process's own call (K7); whatever was made before that look has been
+ *     served then. Of what is made later the watch tells, whenever that is: who does not look for its call has that
+ *     watch, and the call is among its own before its making is sent. So it looks after it is told, and that look is
+ *     sent after the making. Who had left to "duty" what it was to look at does the same. A broken connection is taken
+ *     for such a word.
+ *     A call that waits, and that only its own process asks (K4), is not left to who has "duty": its process serves
+ *     besides. Who meets the turn of another process's own call takes no duty for MANY_COMMITS commits: each end of one
+ *     has all look who wait.
  * Ordering: the session's monitor; commits by the version of "s".
  * Progress: first come first served, but for those that wait at guards. A process serves others as long as they come.
  *  What has parts is tried again while others commit to these between its look and its commit: some call goes on, but
@@ -54,9 +74,13 @@
 #include <string.h>
 
 #include "peer.h"
+#include "result.h"
 
 #define MOST_AT_ONCE 256
 #define MOST_BYTES (192 * 1024) /* in a transaction: far below what a server takes */
+#define DUTY "duty"
+#define MANY_CALLS 2            /* of others, served at once: it is worth while to be on duty */
+#define MANY_COMMITS 16         /* so many it is not, when one's own process had to run a call */
 #define HEAD 10                 /* bytes of "s": a letter, flags, seen, how many wait */
 
 static void want_look(struct vez__desk *d)
@@ -66,9 +90,14 @@ static void want_look(struct vez__desk *d)
 		vez__job_queue(d->c, &d->job);
 }
 
+/* K8: who has duty looks, or nobody has it. */
 void vez__desk_making(struct vez__slip *s)
 {
-	want_look(s->owner);
+	struct vez__desk *d = s->owner;
+	if (d->duty == VEZ__DUTY_OTHERS)
+		vez__slip_listen(s);
+	else
+		want_look(d);
 }
 
 /* At the states that it waits for, or its turn. */
@@ -115,6 +144,14 @@ static bool has_waiting(const struct vez__desk *d)
 	return false;
 }
 
+static void listen_all(struct vez__desk *d)
+{
+	struct vez__slip *s, *next;
+	cds_list_for_each_entry_safe(s, next, &d->slips, place)
+		if (s->node == VEZ__SLIP_THERE)
+			vez__slip_listen(s);
+}
+
 static struct vez__desk *whole_of(struct vez__desk *d)
 {
 	return d->whole ? d->whole : d;
@@ -136,12 +173,85 @@ static void clear_batch(struct vez__desk *d)
 	d->batch = (struct vez__batch){ .state = state };
 }
 
+static void choose(struct vez__desk *d);
+
 static void finish(struct vez__desk *d)
 {
 	clear_batch(d);
 	d->busy = false;
 	if (d->wanted)
 		want_look(d);
+}
+
+/* ---- duty ---- */
+
+static void duty_ended(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+{
+	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
+	struct vez__desk *d = ctx;
+	(void)path;
+	if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
+		return;
+	vez__session_enter(c);
+	if (d->duty == VEZ__DUTY_OTHERS || d->duty == VEZ__DUTY_ASKED) {
+		d->duty = VEZ__DUTY_UNKNOWN;
+		d->summoned |= d->owes;
+		d->owes = false;
+		if (d->relies || !cds_list_empty(&d->slips))
+			want_look(d);
+	}
+	vez__session_leave(c);
+}
+
+static void duty_asked(void *arg, const struct vez__answer *a)
+{
+	struct vez__desk *d = arg;
+	if (a->rc == ZOK && d->duty == VEZ__DUTY_ASKED && !d->c->over) {
+		d->duty = (uint64_t)a->stat->ephemeralOwner == d->c->id ? VEZ__DUTY_OWN : VEZ__DUTY_OTHERS;
+		choose(d);
+		return;
+	}
+	d->duty = VEZ__DUTY_UNKNOWN;
+	d->wanted = true;
+	finish(d);
+}
+
+static void ask_for_duty(struct vez__desk *d)
+{
+	d->duty = VEZ__DUTY_ASKED;
+	vez__call_get(d->c, duty_asked, d, d->duty_path, duty_ended, d);
+}
+
+static void duty_left(void *arg, const struct vez__answer *a)
+{
+	struct vez__desk *d = arg;
+	d->duty = VEZ__DUTY_UNKNOWN;
+	d->wanted |= vez__unanswered(a->rc);
+	finish(d);
+}
+
+static void leave_duty(struct vez__desk *d)
+{
+	d->on_duty = false;
+	d->duty = VEZ__DUTY_LEAVING;
+	listen_all(d);
+	vez__call_delete(d->c, duty_left, d, d->duty_path);
+}
+
+/* K8: whether to take it on in this commit. */
+static bool takes_duty(struct vez__desk *d)
+{
+	const struct vez__batch *b = &d->batch;
+	size_t others = 0;
+	if (d->turns > 0)
+		d->turns--;
+	if (b->turn)
+		d->turns = MANY_COMMITS;
+	if (d->part_count > 0 || d->turns > 0 || d->duty_listed || d->duty != VEZ__DUTY_UNKNOWN)
+		return false;
+	for (size_t i = 0; i < b->considered; i++)
+		others += b->calls[i].answered && b->calls[i].entry.session != d->c->id;
+	return others >= MANY_CALLS;
 }
 
 /* ---- what "s" says ---- */
@@ -209,7 +319,7 @@ static void tell_own(struct vez__desk *d)
 		struct vez__note n;
 		if (!s || i >= d->batch.considered)
 			continue;
-		if (call->answered && vez__note_read(&n, call->result, call->result_length)) {
+		if (call->answered && vez__note_read(&n, call->result, call->result_length) == VEZ__NOTE_RESULT) {
 			vez__slip_answered(s, n.rc, n.bytes, n.size);
 		} else if (!call->answered) {
 			s->waits |= d->part_count > 0 || call->own.body;
@@ -218,6 +328,21 @@ static void tell_own(struct vez__desk *d)
 	}
 	for (size_t i = 0; i < d->part_count; i++)
 		tell_own(&d->parts[i]);
+}
+
+/* What is in hand does not listen meanwhile; if its commit was not made, or nobody knows, it does. */
+static void hand_own(struct vez__desk *d, bool in_hand)
+{
+	for (size_t i = 0; i < d->batch.considered; i++) {
+		struct vez__slip *s = own_slip(&d->batch.calls[i]);
+		if (!s)
+			continue;
+		s->in_hand = in_hand && d->batch.calls[i].answered;
+		s->listens |= d->batch.calls[i].answered;
+		vez__slip_again(s);
+	}
+	for (size_t i = 0; i < d->part_count; i++)
+		hand_own(&d->parts[i], in_hand);
 }
 
 /* Those of parts that would have made the transaction too long are asked in another one. */
@@ -231,12 +356,15 @@ static void look_at_parts(struct vez__desk *d)
 static void committed(void *arg, const struct vez__answer *a)
 {
 	struct vez__desk *d = arg;
+	hand_own(d, false);
 	if (a->rc == ZOK) {
 		tell_own(d);
 		look_at_parts(d);
 	}
 	if (a->rc == ZOK || vez__unanswered(a->rc))
 		d->on_duty = true;
+	if (a->rc == ZOK && d->duty_made)
+		d->duty = VEZ__DUTY_OWN;
 	d->outrun = a->rc == ZBADVERSION;
 	d->had_seen = d->any_seen;
 	d->last_seen = d->seen;
@@ -256,21 +384,11 @@ static bool has_news(const struct vez__desk *d)
 	return false;
 }
 
-static void edit_call(const struct vez__served *call, struct vez__edit *e, const void *value, int size)
+/* Its node goes, unless more is said. */
+static void edit_node(const struct vez__served *call, struct vez__edit *e)
 {
 	snprintf(e->path, sizeof e->path, "%s/%s", call->desk->path, call->name);
-	e->size = size;
-	e->data = malloc((size_t)size);
-	if (!e->data)
-		abort();
-	memcpy(e->data, value, (size_t)size);
-}
-
-/* Its result, if the node has none. Only its own process sets that of a call of no name. */
-static void edit_result(const struct vez__served *call, struct vez__edit *e)
-{
-	edit_call(call, e, call->result, call->result_length);
-	e->version = call->own.body ? -1 : call->desk->part_count > 0 && call->blocked;
+	e->version = -1;
 }
 
 /* K4, K7: its process is to know. */
@@ -281,6 +399,27 @@ static bool is_marked(const struct vez__desk *d, const struct vez__served *call)
 	return d->part_count > 0 && call->value && !call->answered && !call->blocked;
 }
 
+static int edit_result(const struct vez__served *call, struct vez__edit *edits)
+{
+	edit_node(call, &edits[0]);
+	vez__result_edit(call->desk->c, &call->entry, call->result, call->result_length, &edits[1]);
+	return 2;
+}
+
+/* It is there still. Where it is its turn, it is set to what it is: its version tells others that it has its mark. */
+static int edit_mark(const struct vez__served *call, struct vez__edit *edits)
+{
+	edit_node(call, &edits[0]);
+	if (call == call->desk->batch.turn) {
+		edits[0].size = call->value_length;
+		edits[0].data = vez__copy(call->value, (size_t)call->value_length);
+	} else {
+		edits[0].only_check = true;
+	}
+	vez__result_edit(call->desk->c, &call->entry, VEZ__MARK, 1, &edits[1]);
+	return 2;
+}
+
 static int edit_calls(const struct vez__desk *d, struct vez__edit *edits)
 {
 	const struct vez__batch *b = &d->batch;
@@ -288,12 +427,12 @@ static int edit_calls(const struct vez__desk *d, struct vez__edit *edits)
 	for (size_t i = 0; i < b->considered; i++) {
 		const struct vez__served *call = &b->calls[i];
 		if (call->value && call->answered)
-			edit_result(call, &edits[count++]);
+			count += edit_result(call, &edits[count]);
 		else if (is_marked(d, call))
-			edit_call(call, &edits[count++], call->value, call->value_length);
+			count += edit_mark(call, &edits[count]);
 	}
 	if (b->turn && is_marked(d, b->turn))
-		edit_call(b->turn, &edits[count++], b->turn->value, b->turn->value_length);
+		count += edit_mark(b->turn, &edits[count]);
 	return count;
 }
 
@@ -317,7 +456,10 @@ static void nothing_to_commit(struct vez__desk *d)
 	d->on_duty = false;
 	d->wanted |= d->batch.considered < d->batch.count;
 	tell_own(d);
-	finish(d);
+	if (d->duty == VEZ__DUTY_OWN)
+		leave_duty(d);
+	else
+		finish(d);
 }
 
 /* Inside. */
@@ -328,9 +470,10 @@ static void commit(struct vez__desk *d)
 		nothing_to_commit(d);
 		return;
 	}
-	size_t most = b->considered + 3;
+	d->duty_made = takes_duty(d);
+	size_t most = 2 * b->considered + 5;
 	for (size_t i = 0; i < d->part_count; i++)
-		most += d->parts[i].batch.considered + 1;
+		most += 2 * d->parts[i].batch.considered + 1;
 	struct vez__edit *edits = calloc(most, sizeof *edits);
 	int count = 1;
 	if (!edits)
@@ -345,6 +488,11 @@ static void commit(struct vez__desk *d)
 		snprintf(edits[count].path, sizeof edits[count].path, "%s/closed", d->path);
 		edits[count++].version = -1;
 	}
+	if (d->duty_made) {
+		strcpy(edits[count].path, d->duty_path);
+		edits[count++].creates = true;
+	}
+	hand_own(d, true);
 	vez__call_edit(d->c, committed, d, edits, count);
 }
 
@@ -379,14 +527,12 @@ static void read_one(struct vez__desk *part)
 	}
 }
 
-static void keep_value(struct vez__served *call, const void *value, int length)
+/* Allocated. */
+static void keep_value(struct vez__served *call, char *value, int length)
 {
-	call->value = malloc((size_t)length + 1);
-	if (!call->value)
-		abort();
-	memcpy(call->value, value, (size_t)length);
+	call->value = value;
 	call->value_length = length;
-	if (vez__note_read(&call->note, call->value, length) && !call->note.answered)
+	if (vez__note_read(&call->note, call->value, length) == VEZ__NOTE_CALL)
 		return;
 	free(call->value);
 	call->value = NULL;
@@ -396,7 +542,7 @@ static void call_read(void *arg, const struct vez__answer *a)
 {
 	struct vez__served *call = arg;
 	if (a->rc == ZOK && a->value && a->length > 0) {
-		keep_value(call, a->value, a->length);
+		keep_value(call, vez__copy(a->value, (size_t)a->length), a->length);
 		call->version = a->stat->version;
 	} else if (vez__unanswered(a->rc)) {
 		whole_of(call->desk)->failed = true;
@@ -412,11 +558,17 @@ static void ask_calls(struct vez__desk *d)
 		struct vez__served *call = &d->batch.calls[i];
 		struct vez__slip *own = own_slip(call);
 		if (own && own->want == VEZ__SLIP_WAIT) {
-			keep_value(call, own->value, own->size);
+			keep_value(call, vez__copy(own->value, (size_t)own->size), own->size);
 			call->own = own->own;
 		}
 		if (call->entry.session == d->c->id)
 			continue;
+		if (call->entry.called_at) {
+			int length;
+			char *value = vez__note_called(&call->entry, call->name, &length);
+			keep_value(call, value, length);
+			continue;
+		}
 		whole_of(d)->flying++;
 		snprintf(path, sizeof path, "%s/%s", d->path, call->name);
 		vez__call_get(d->c, call_read, call, path, NULL, NULL);
@@ -447,15 +599,26 @@ static bool is_unseen(const struct vez__desk *d, int32_t number)
 	return !d->any_seen || vez__before(d->seen, number);
 }
 
-/* Own calls that have a result: it is read. */
+/* Own calls that have a result, or will have it before this look has ended: it is read (K5). Those of which a commit of
+ * which nobody knew has made such that wait, and that others do not ask (K4): that is known now. */
 static void hear_own(struct vez__desk *d)
 {
+	struct vez__slip *s, *next;
+	cds_list_for_each_entry(s, &d->slips, place)
+		s->listed = false;
 	for (size_t i = 0; i < d->batch.count; i++) {
 		const struct vez__served *call = &d->batch.calls[i];
-		struct vez__slip *s = own_slip(call);
-		if (s && !is_unseen(d, call->entry.number) && !is_blocked(d, call->entry.number))
-			vez__slip_listen(s);
+		s = own_slip(call);
+		if (!s)
+			continue;
+		bool blocked = is_blocked(d, call->entry.number);
+		s->listed = blocked || is_unseen(d, call->entry.number);
+		if (blocked && !s->waits && (s->own.body || d->part_count > 0))
+			s->waits = d->summoned = d->wanted = true;
 	}
+	cds_list_for_each_entry_safe(s, next, &d->slips, place)
+		if (s->node == VEZ__SLIP_THERE && !s->listed)
+			vez__slip_listen(s);
 }
 
 /* Leaves of the line those that have no result; of that of a part, those that wait. */
@@ -537,12 +700,30 @@ static void looked(struct vez__desk *part)
 	keep_candidates(d);
 	for (size_t i = 0; i < d->part_count; i++)
 		keep_candidates(&d->parts[i]);
-	if (!serves(d)) {
+	if (d->part_count == 0 && d->duty_listed && d->duty == VEZ__DUTY_UNKNOWN)
+		ask_for_duty(d);
+	else
+		choose(d);
+}
+
+/* What has been read says who serves. */
+static void choose(struct vez__desk *d)
+{
+	d->on_duty |= d->duty == VEZ__DUTY_OWN;
+	if (d->duty == VEZ__DUTY_OTHERS && !has_waiting(d)) {
+		d->owes |= d->on_duty;
+		d->on_duty = false;
+		d->relies = true;
+		listen_all(d);
+		finish(d);
+	} else if (serves(d)) {
+		keep_first(d);
+		read_calls(d);
+	} else if (d->duty == VEZ__DUTY_OWN) {
+		leave_duty(d);
+	} else {
 		rely(d);
-		return;
 	}
-	keep_first(d);
-	read_calls(d);
 }
 
 /* It is gone, or not ours. */
@@ -573,6 +754,9 @@ static void line_read(void *arg, const struct vez__answer *a)
 	}
 	size_t count;
 	struct vez__entry *e = vez__entries_read(a->names, &count, vez__peer_gone, d->c);
+	d->duty_listed = false;
+	for (int32_t i = 0; i < a->names->count; i++)
+		d->duty_listed |= strcmp(a->names->data[i], DUTY) == 0;
 	d->batch.calls = calloc(count + 1, sizeof *d->batch.calls);
 	if (!d->batch.calls)
 		abort();
@@ -639,6 +823,7 @@ static void look(struct vez__job *job)
 	}
 	d->summoned = false;
 	d->busy = true;
+	d->relies = false;
 	d->failed = false;
 	d->flying = 2 + 2 * (unsigned)d->part_count;
 	bool waits = has_waiting(d);
@@ -738,6 +923,7 @@ int vez__desk_open(struct vez__desk *d, vez_cluster_t *c, const struct vez__desk
 		rc = vez__object_open(c, kind, name, number, "s", third, d->path, deadline, cancel);
 	if (rc == 0) {
 		snprintf(d->state_path, sizeof d->state_path, "%s/s", d->path);
+		snprintf(d->duty_path, sizeof d->duty_path, "%s/" DUTY, d->path);
 		rc = vez__thing_add(c, &d->thing);
 	}
 	if (rc != 0)

@@ -19,14 +19,14 @@ struct vez__served {
 	struct vez__note note;
 	char *value; /* what the note points into; NULL: it is gone */
 	int value_length;
-	int version;          /* of the node when it was read */
+	int version;          /* how often the node had been set when it was read */
 	struct vez__own own;  /* a call of no name of this process */
 	bool blocked;  /* it waited before */
 	bool answered; /* rc and result are what it gets */
 	int rc;
 	int result_length;
-	void *result; /* as it is set in the node */
-	char name[VEZ__NODE];
+	void *result; /* as it is set in the result's node, after the call's number */
+	char name[VEZ__CALL_NODE];
 };
 
 /* What is served together. */
@@ -75,6 +75,12 @@ struct vez__desk {
 	bool more;
 	bool arming;
 	bool watched;
+	bool relies;
+	bool owes;
+	bool duty_listed;
+	bool duty_made;
+	enum { VEZ__DUTY_UNKNOWN, VEZ__DUTY_ASKED, VEZ__DUTY_OTHERS, VEZ__DUTY_OWN, VEZ__DUTY_LEAVING } duty;
+	unsigned turns;
 	uint32_t *blocked;
 	size_t blocked_count;
 	struct vez__desk *whole;
@@ -83,6 +89,7 @@ struct vez__desk {
 	size_t part_count;
 	char path[VEZ__OBJECT_PATH];
 	char state_path[VEZ__PATH];
+	char duty_path[VEZ__PATH];
 };
 
 /* Opens the object of this kind and name, made with a node of that name below it, too, unless that is NULL; the desk is

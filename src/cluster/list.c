@@ -2,8 +2,10 @@
 /*
  * The requests of an object as the servers list them.
  *
- * State: a request is the node "<n>-<session>-<id>-<place>": how many permits it takes, the session and the request in
- *  it (both in hexadecimal), and ten decimal digits, or a minus sign and ten, which the servers have appended.
+ * State: a request is the node "<n>-<session>-<id>-<place>": how many permits it takes, or the number of its result
+ *  (result.c); the session and the request in it (both in hexadecimal); "c" and what is called, in hexadecimal, and a
+ *  minus sign, if that is short (slip.c); and ten decimal digits, or a minus sign and ten, which the servers have
+ *  appended.
  * Invariants
  *  L1 places are handed out in order by the servers, and wrap after 2^31: less means that the difference, modulo 2^32,
  *     is negative.
@@ -19,6 +21,46 @@
 void vez__entry_name(char name[VEZ__NODE], uint32_t n, uint64_t session, uint64_t id)
 {
 	snprintf(name, VEZ__NODE, "%" PRIu32 "-%" PRIx64 "-%" PRIx64 "-", n, session, id);
+}
+
+void vez__entry_name_call(char name[VEZ__CALL_NODE], uint32_t n, uint64_t session, uint64_t id, const void *called,
+			  size_t size)
+{
+	const unsigned char *p = called;
+	vez__entry_name(name, n, session, id);
+	char *at = name + strlen(name);
+	*at++ = 'c';
+	for (size_t i = 0; i < size; i++)
+		at += sprintf(at, "%02x", p[i]);
+	strcpy(at, "-");
+}
+
+static unsigned digit(char c)
+{
+	return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10);
+}
+
+void vez__entry_called(const struct vez__entry *e, const char *name, void *called)
+{
+	const char *at = name + e->called_at;
+	unsigned char *p = called;
+	for (size_t i = 0; i < e->called_size; i++)
+		p[i] = (unsigned char)(digit(at[2 * i]) << 4 | digit(at[2 * i + 1]));
+}
+
+/* What is called, if that is at *at; it is passed over. */
+static bool called(const char **at, const char *name, struct vez__entry *e)
+{
+	e->called_at = e->called_size = 0;
+	if (**at != 'c')
+		return true;
+	size_t digits = strspn(*at + 1, "0123456789abcdef");
+	if (digits % 2 != 0 || digits > (size_t)2 * VEZ__INSIDE || (*at)[1 + digits] != '-')
+		return false;
+	e->called_at = (size_t)(*at + 1 - name);
+	e->called_size = digits / 2;
+	*at += digits + 2;
+	return true;
 }
 
 /* The number at *at, up to a minus sign, which is passed over. */
@@ -40,7 +82,7 @@ bool vez__entry_parse(struct vez__entry *e, const char *name)
 	char *end;
 	uint64_t n;
 	if (!field(&at, 10, UINT32_MAX, &n) || !field(&at, 16, UINT64_MAX, &e->session) ||
-	    !field(&at, 16, UINT64_MAX, &e->id))
+	    !field(&at, 16, UINT64_MAX, &e->id) || !called(&at, name, e))
 		return false;
 	long long number = strtoll(at, &end, 10);
 	if (end == at || *end || number < INT32_MIN || number > INT32_MAX)

@@ -8,9 +8,11 @@
 #include <stdint.h>
 #include <zookeeper/zookeeper.h>
 
-#define VEZ__NODE 80 /* bytes of a request's name */
+#define VEZ__NODE 80       /* bytes of a request's name */
+#define VEZ__INSIDE 40     /* bytes of a call that fit in its name */
+#define VEZ__CALL_NODE 160 /* bytes of a call's name */
 
-/* What a request's name says: how many permits it takes, whose it is, and its place. */
+/* What a request's name says: how many permits it takes, or where its result goes; whose it is; and its place. */
 struct vez__entry {
 	uint64_t session;
 	uint64_t id;
@@ -18,6 +20,8 @@ struct vez__entry {
 	uint32_t n;
 	int32_t number;
 	const char *name;
+	size_t called_at;   /* where its name says what is called; 0: it does not */
+	size_t called_size; /* bytes of that */
 };
 
 /* Whether the place a is before b: numbers wrap. */
@@ -28,6 +32,13 @@ static inline bool vez__before(int32_t a, int32_t b)
 
 /* The name that a request is made with; the servers append its place. */
 void vez__entry_name(char name[VEZ__NODE], uint32_t n, uint64_t session, uint64_t id);
+
+/* The same of a call; what is called has VEZ__INSIDE bytes at the most. */
+void vez__entry_name_call(char name[VEZ__CALL_NODE], uint32_t n, uint64_t session, uint64_t id, const void *called,
+			  size_t size);
+
+/* What is called, of one whose name says it: called_size bytes. */
+void vez__entry_called(const struct vez__entry *e, const char *name, void *called);
 
 /* False: it is no request's name. */
 bool vez__entry_parse(struct vez__entry *e, const char *name);

@@ -6,9 +6,10 @@
 #include <stdint.h>
 #include <urcu/list.h>
 
+#include "list.h"
 #include "session.h"
 
-#define VEZ__OBJECT_PATH (VEZ__PATH - 81) /* leaves room for a node below */
+#define VEZ__OBJECT_PATH (VEZ__PATH - VEZ__CALL_NODE - 1) /* leaves room for a node below */
 
 /* Whether this may be a name: 0, EINVAL, ENAMETOOLONG. */
 int vez__name_check(const char *name);

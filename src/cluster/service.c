@@ -17,8 +17,9 @@
  *     not done.
  *  P2 a call begins once: "s" is set, if nobody has set it meanwhile, to the place of the last of those that begin, and
  *     each has to be there then. An unanswered step is looked at: nobody else sets "s" while "server" is there.
- *  P3 each call that began gets a result, which is set until that is answered; or its service dies: then those who call
- *     know (remote.c), and the next service says VEZ_EDIED to those that do not look.
+ *  P3 each call that began gets a result, in the step that removes its node, which is asked for until it is answered;
+ *     or its service dies: then those who call know (remote.c), and the next service says VEZ_EDIED to those that do
+ *     not look.
  * Ordering: the session's monitor.
  * Progress: a change of the line is told by one event, in which any number of calls can have come.
  * Lifetime: of the session.
@@ -30,6 +31,7 @@
 
 #include "ask.h"
 #include "object.h"
+#include "result.h"
 #include "slip.h"
 
 #define MOST_AT_ONCE 16
@@ -43,7 +45,7 @@ struct taken {
 	int result_length;
 	bool begun_before; /* under another service */
 	bool sent;
-	char name[VEZ__NODE];
+	char name[VEZ__CALL_NODE];
 };
 
 struct vez_cluster_service {
@@ -124,22 +126,18 @@ static void result_sent(void *arg, const struct vez__answer *a)
 		again(s);
 }
 
-/* Inside. One that begun before may have a result by now. */
+/* Inside. */
 static void send_result(struct taken *t)
 {
 	vez_cluster_service_t *s = t->service;
-	struct vez__edit *e = calloc(1, sizeof *e);
+	struct vez__edit *e = calloc(2, sizeof *e);
 	if (!e)
 		abort();
-	snprintf(e->path, sizeof e->path, "%s/%s", s->path, t->name);
-	e->version = t->begun_before ? 0 : -1;
-	e->size = t->result_length;
-	e->data = malloc((size_t)e->size);
-	if (!e->data)
-		abort();
-	memcpy(e->data, t->result, (size_t)e->size);
+	snprintf(e[0].path, sizeof e[0].path, "%s/%s", s->path, t->name);
+	e[0].version = -1;
+	vez__result_edit(s->c, &t->entry, t->result, t->result_length, &e[1]);
 	s->flying++;
-	vez__call_edit(s->c, result_sent, t, e, 1);
+	vez__call_edit(s->c, result_sent, t, e, 2);
 }
 
 static void send_results(vez_cluster_service_t *s)
@@ -284,20 +282,22 @@ static void read_one(vez_cluster_service_t *s)
 	rest(s);
 }
 
+/* Allocated. */
+static void keep_value(struct taken *t, char *value, int length)
+{
+	if (vez__note_read(&t->note, value, length) == VEZ__NOTE_CALL)
+		t->value = value;
+	else
+		free(value);
+}
+
 static void call_read(void *arg, const struct vez__answer *a)
 {
 	struct taken *t = arg;
 	if (vez__unanswered(a->rc)) {
 		t->service->failed = true;
 	} else if (a->rc == ZOK && a->length > 0) {
-		t->value = malloc((size_t)a->length);
-		if (!t->value)
-			abort();
-		memcpy(t->value, a->value, (size_t)a->length);
-		if (!vez__note_read(&t->note, t->value, a->length) || t->note.answered) {
-			free(t->value);
-			t->value = NULL;
-		}
+		keep_value(t, vez__copy(a->value, (size_t)a->length), a->length);
 	}
 	read_one(t->service);
 }
@@ -307,11 +307,18 @@ static void read_calls(vez_cluster_service_t *s)
 	char path[VEZ__PATH];
 	s->flying = 1;
 	for (size_t i = 0; i < s->count; i++) {
-		if (s->calls[i].begun_before)
+		struct taken *t = &s->calls[i];
+		if (t->begun_before)
 			continue;
+		if (t->entry.called_at) {
+			int length;
+			char *value = vez__note_called(&t->entry, t->name, &length);
+			keep_value(t, value, length);
+			continue;
+		}
 		s->flying++;
-		snprintf(path, sizeof path, "%s/%s", s->path, s->calls[i].name);
-		vez__call_get(s->c, call_read, &s->calls[i], path, NULL, NULL);
+		snprintf(path, sizeof path, "%s/%s", s->path, t->name);
+		vez__call_get(s->c, call_read, t, path, NULL, NULL);
 	}
 	read_one(s);
 }

@@ -40,6 +40,7 @@
 #include "line.h"
 #include "object.h"
 #include "peer.h"
+#include "result.h"
 #include "slip.h"
 
 #define MS INT64_C(1000000)
@@ -272,6 +273,7 @@ static void init(vez_cluster_t *c, const vez_cluster_options_t *options)
 	CDS_INIT_LIST_HEAD(&c->peers);
 	CDS_INIT_LIST_HEAD(&c->things);
 	CDS_INIT_LIST_HEAD(&c->all_slips);
+	CDS_INIT_LIST_HEAD(&c->results);
 	CDS_INIT_LIST_HEAD(&c->works);
 	CDS_INIT_LIST_HEAD(&c->ended);
 	c->process = vez__process();
@@ -341,7 +343,7 @@ static int make(vez_cluster_t *c, const char *path, int flags, vez_deadline_t de
 	return vez__errno_of(reply.rc);
 }
 
-/* The root is there; and this session's node among those of the living. */
+/* The root is there, and what is below it; and this session's node among those of the living. */
 static int move_in(vez_cluster_t *c, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	char path[VEZ__PATH];
@@ -350,6 +352,9 @@ static int move_in(vez_cluster_t *c, vez_deadline_t deadline, vez_cancel_t *canc
 	int rc = vez__ask(c, &q, &reply, deadline, cancel);
 	if (rc == 0)
 		rc = vez__errno_of(reply.rc);
+	vez__results_path(c, path);
+	if (rc == 0)
+		rc = make(c, path, 0, deadline, cancel);
 	vez__peers_path(c, path);
 	if (rc == 0)
 		rc = make(c, path, 0, deadline, cancel);
@@ -406,6 +411,7 @@ void vez__session_leave_last(vez_cluster_t *c)
 	if (!leave(c) || !cds_list_empty(&c->ended))
 		return;
 	vez__peers_free(c);
+	vez__results_free(c);
 	vez__things_free(c);
 	vez_monitor_destroy(&c->monitor);
 	vez_cancel_destroy(&c->lost);

@@ -18,6 +18,7 @@
 #define VEZ__SLOTS 1024
 
 struct vez__claim;
+struct vez__result;
 struct vez__slip;
 
 /* Everything inside the monitor but what is constant. */
@@ -57,6 +58,11 @@ struct vez_cluster {
 	struct vez__claim *by_id[VEZ__SLOTS];
 	struct vez__slip *slip_by_id[VEZ__SLOTS];
 	struct cds_list_head all_slips;
+	struct cds_list_head results;
+	struct vez__result *free_results;
+	struct vez__result *bare_results;
+	size_t free_result_count;
+	uint32_t results_made;
 	struct cds_list_head works;
 	char root[VEZ__ROOT];
 };

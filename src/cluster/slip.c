@@ -3,28 +3,29 @@
  * A call's node, as its own process sees it.
  *
  * State
- *  node     an ephemeral one, in line with the others of its object; its name says whose it is (list.c). Its value says
- *           what is called, and from some moment on what came of it. Before that it may be set to the same again: a
- *           mark, by which who serves tells the call's own process to look
+ *  node     an ephemeral one, in line with the others of its object; its name says whose it is, and where its result
+ *           comes to (list.c). That, or its value, says what is called. Who serves removes it, and sets the result in
+ *           one step
+ *  result   a node of the session for that (result.c). Before there is a result it may be set to a mark, by which who
+ *           serves tells the call's own process to look
  *  slip     all inside the session's monitor
- *           node     ABSENT, MAKING, UNSURE whether it was made, THERE, GONE
+ *           node     ABSENT, MAKING, UNSURE whether it was made, THERE, GONE; MISSED: it is not there, and whether it
+ *                    has a result is being read
  *           want     WAIT for a result; RECALL, its node is to go if there is none; LEAVE, the node is to go
- *           aim      whether its watch is BLANK, LOADED (to be set), SET or being so; only if it listens
  *           request, into  the caller's, while the request is undecided
- *           flying   its calls to the servers that are under way
- *           version  how often the node had been set when it was last read, and had no result
- *           waits    desk.c. own: what only this process can run; of a call of no name
+ *           flying   its calls to the servers that are under way, but those of its result
+ *           waits, in_hand, listed  desk.c. own: what only this process can run; of a call of no name
  * Invariants
  *  T1 there is one node for it, or none: an unanswered making is looked for behind all that the servers have agreed on.
- *     Nobody but the slip removes it, so one that is not found was never made.
- *  T2 a result is in the node before anybody is told, and stays until its own process has read it, or its session has
- *     ended: whatever breaks, it is told once.
- *  T3 a call whose caller has gone is removed only if it has no result (its version is the one that had none; if it is
- *     another, the node is read); if there is one, whoever owns the slip is told (wasted). So a call that ends without
- *     a result is known not to have run.
+ *     One that is not found then was never made, or has a result.
+ *  T2 a result is told by no other than its node, or by the step that sets it; it stays until its own process has read
+ *     it, or its session has ended. So whatever breaks, it is told once.
+ *  T3 of those who remove a call's node, who serves and its own process, one comes first. So a call whose caller has
+ *     gone, and that its own process removes, has no result, and is known not to have run; and one that was not there
+ *     any more has one, or had been removed by an unanswered step: what came of it is told to the owner (wasted).
  *  T4 the caller's request is not touched once it is decided; the slip lives until its node is gone.
  * Ordering: the session's monitor.
- * Progress: one watch, on the own node, and one event.
+ * Progress: one watch, on its result, and one event.
  * Lifetime: T4. The owner is there as long as the session.
  */
 #include "slip.h"
@@ -33,6 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "result.h"
 #include "session.h"
 
 /* ---- what nodes say ---- */
@@ -61,24 +63,45 @@ void vez__put_long(void *bytes, uint64_t n)
 	vez__put_number((char *)bytes + 4, (uint32_t)n);
 }
 
-bool vez__note_read(struct vez__note *n, const char *value, int length)
+void *vez__copy(const void *bytes, size_t size)
+{
+	void *copy = malloc(size + 1);
+	if (!copy)
+		abort();
+	memcpy(copy, bytes, size);
+	return copy;
+}
+
+enum vez__note_kind vez__note_read(struct vez__note *n, const char *value, int length)
 {
 	const unsigned char *v = (const unsigned char *)value;
-	*n = (struct vez__note){ .answered = false };
+	*n = (struct vez__note){ .kind = VEZ__NOTE_NONE };
 	if (v && length >= 2 && v[0] == 'c' && length >= 2 + v[1]) {
+		n->kind = VEZ__NOTE_CALL;
 		n->operation = value + 2;
 		n->operation_length = v[1];
 		n->bytes = value + 2 + v[1];
 		n->size = (size_t)(length - 2 - v[1]);
-		return true;
+	} else if (v && length >= 5 && v[0] == 'r') {
+		n->kind = VEZ__NOTE_RESULT;
+		n->rc = (int)vez__number_at(v + 1);
+		n->bytes = value + 5;
+		n->size = (size_t)length - 5;
+	} else if (v && length > 0 && v[0] == VEZ__MARK[0]) {
+		n->kind = VEZ__NOTE_MARK;
 	}
-	if (!v || length < 5 || v[0] != 'r')
-		return false;
-	n->answered = true;
-	n->rc = (int)vez__number_at(v + 1);
-	n->bytes = value + 5;
-	n->size = (size_t)length - 5;
-	return true;
+	return n->kind;
+}
+
+void *vez__note_called(const struct vez__entry *e, const char *name, int *length)
+{
+	char *value = malloc(e->called_size + 1);
+	if (!value)
+		abort();
+	value[0] = 'c';
+	vez__entry_called(e, name, value + 1);
+	*length = (int)e->called_size + 1;
+	return value;
 }
 
 void *vez__note_result(int rc, const void *bytes, size_t size, int *length)
@@ -137,6 +160,8 @@ static void add_slip(struct vez__slip *s, struct cds_list_head *owned)
 {
 	vez_cluster_t *c = s->c;
 	s->id = ++c->claims_made;
+	if (!s->rules->silent)
+		s->result = vez__result_take(c, s);
 	s->next = *slot_of(c, s->id);
 	*slot_of(c, s->id) = s;
 	cds_list_add_tail(&s->place, owned);
@@ -156,6 +181,8 @@ static void end_slip(struct vez__slip *s)
 		cds_list_del(&s->job.place);
 	cds_list_del(&s->place);
 	cds_list_del(&s->of_session);
+	if (s->result)
+		vez__result_give_back(s->result, s->result_size);
 	c->lines--;
 	free(s);
 }
@@ -207,12 +234,14 @@ static bool give(struct vez__slip *s, int rc, const void *bytes, size_t size)
 
 void vez__slip_answered(struct vez__slip *s, int rc, const void *bytes, size_t size)
 {
-	if (s->want == VEZ__SLIP_LEAVE) {
-		again(s);
+	if (vez__session_lapsed(s->c)) {
+		vez__session_expired(s->c);
 		return;
 	}
-	if (vez__session_lapsed(s->c)) {
-		vez__bell_ring(&s->c->bell);
+	s->node = VEZ__SLIP_GONE;
+	s->result_size = size;
+	if (s->want == VEZ__SLIP_LEAVE) {
+		again(s);
 		return;
 	}
 	s->want = VEZ__SLIP_LEAVE;
@@ -266,6 +295,7 @@ static bool note_name(struct vez__slip *s, const char *name)
 		return false;
 	snprintf(s->name, sizeof s->name, "%s", name);
 	s->number = e.number;
+	s->placed = true;
 	s->node = VEZ__SLIP_THERE;
 	if (s->rules->there)
 		s->rules->there(s);
@@ -287,14 +317,29 @@ static void made(void *arg, const struct vez__answer *a)
 	again(s);
 }
 
+/* Whether the name says what is called. That of a call of no name does not, so that its node can be set to say it. */
+static bool name_it(struct vez__slip *s)
+{
+	uint32_t number = s->result ? s->result->number : 0;
+	size_t size = (size_t)s->size - 1;
+	bool inside = s->value[1] > 0 && size <= VEZ__INSIDE;
+	if (inside)
+		vez__entry_name_call(s->name, number, s->c->id, s->id, s->value + 1, size);
+	else
+		vez__entry_name(s->name, number, s->c->id, s->id);
+	return inside;
+}
+
 static void make(struct vez__slip *s)
 {
 	char path[VEZ__PATH];
-	vez__entry_name(s->name, 0, s->c->id, s->id);
+	if (s->result && !vez__result_is_there(s->result))
+		return;
+	bool inside = name_it(s);
 	path_of(s, path);
 	s->node = VEZ__SLIP_MAKING;
 	s->flying++;
-	vez__call_create_bytes(s->c, made, s, path, s->value, s->size, ZOO_EPHEMERAL | ZOO_SEQUENCE);
+	vez__call_create_bytes(s->c, made, s, path, s->value, inside ? 0 : s->size, ZOO_EPHEMERAL | ZOO_SEQUENCE);
 	if (s->rules->making)
 		s->rules->making(s);
 }
@@ -304,8 +349,12 @@ static void searched(void *arg, const struct vez__answer *a)
 	struct vez__slip *s = arg;
 	struct vez__entry e;
 	s->flying--;
+	if (s->node == VEZ__SLIP_GONE) {
+		again(s);
+		return;
+	}
 	if (a->rc == ZOK || a->rc == ZNONODE)
-		s->node = VEZ__SLIP_ABSENT;
+		s->node = VEZ__SLIP_MISSED;
 	for (int32_t i = 0; a->rc == ZOK && i < a->names->count; i++)
 		if (vez__entry_parse(&e, a->names->data[i]) && e.session == s->c->id && e.id == s->id)
 			note_name(s, a->names->data[i]);
@@ -323,71 +372,27 @@ static void search(struct vez__slip *s)
 
 /* ---- it listens ---- */
 
-static void *ctx_of(const struct vez__slip *s)
-{
-	return (void *)(uintptr_t)(s->id << 16 | (s->watch & 0xffff));
-}
-
-static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
-{
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
-		return;
-	vez__session_enter(c);
-	struct vez__slip *s = vez__slip_find(c, (uintptr_t)ctx >> 16);
-	if (s && ctx_of(s) == ctx && s->want == VEZ__SLIP_WAIT && !c->over) {
-		s->aim = VEZ__SLIP_LOADED;
-		again(s);
-	}
-	vez__session_leave(c);
-}
-
-/* It has no result, and has been set so often. */
-static void note_version(struct vez__slip *s, int version)
-{
-	bool news = version > s->version;
-	s->version = version;
-	if (news && s->want == VEZ__SLIP_WAIT && s->rules->marked)
-		s->rules->marked(s);
-}
-
-static void heard(void *arg, const struct vez__answer *a)
-{
-	struct vez__slip *s = arg;
-	struct vez__note n;
-	s->flying--;
-	if (s->aim == VEZ__SLIP_SETTING)
-		s->aim = a->rc == ZOK ? VEZ__SLIP_SET : VEZ__SLIP_LOADED;
-	if (a->rc == ZOK && vez__note_read(&n, a->value, a->length) && n.answered) {
-		vez__slip_answered(s, n.rc, n.bytes, n.size);
-		return;
-	}
-	if (a->rc == ZOK)
-		note_version(s, a->stat->version);
-	if (a->rc == ZOK || vez__unanswered(a->rc) || s->want != VEZ__SLIP_WAIT)
-		again(s);
-	else
-		vez__slip_fail(s, a->rc == ZNONODE ? VEZ_ELOST : vez__errno_of(a->rc));
-}
-
-static void set_watch(struct vez__slip *s)
-{
-	char path[VEZ__PATH];
-	path_of(s, path);
-	s->watch++;
-	s->aim = VEZ__SLIP_SETTING;
-	s->flying++;
-	vez__call_get(s->c, heard, s, path, on_change, ctx_of(s));
-}
-
 void vez__slip_listen(struct vez__slip *s)
 {
 	if (s->listens)
 		return;
 	s->listens = true;
-	s->aim = VEZ__SLIP_LOADED;
+	if (!s->c->over)
+		again(s);
+}
+
+void vez__slip_told(struct vez__slip *s, const struct vez__note *n)
+{
+	if (n->kind == VEZ__NOTE_RESULT) {
+		vez__slip_answered(s, n->rc, n->bytes, n->size);
+		return;
+	}
+	if (s->node == VEZ__SLIP_MISSED)
+		s->node = s->placed ? VEZ__SLIP_GONE : VEZ__SLIP_ABSENT;
+	if (n->kind == VEZ__NOTE_MARK && !s->marked && s->want == VEZ__SLIP_WAIT && s->rules->marked) {
+		s->marked = true;
+		s->rules->marked(s);
+	}
 	again(s);
 }
 
@@ -397,38 +402,9 @@ static void removed(void *arg, const struct vez__answer *a)
 {
 	struct vez__slip *s = arg;
 	s->flying--;
-	if (!vez__unanswered(a->rc))
-		s->node = VEZ__SLIP_GONE;
-	again(s);
-}
-
-static void late_result(void *arg, const struct vez__answer *a)
-{
-	struct vez__slip *s = arg;
-	struct vez__note n;
-	s->flying--;
-	if (a->rc == ZOK && vez__note_read(&n, a->value, a->length) && n.answered) {
-		vez__slip_answered(s, n.rc, n.bytes, n.size);
-		return;
-	}
-	if (a->rc == ZOK)
-		note_version(s, a->stat->version);
-	again(s);
-}
-
-static void recalled(void *arg, const struct vez__answer *a)
-{
-	struct vez__slip *s = arg;
-	char path[VEZ__PATH];
-	s->flying--;
-	if (a->rc == ZBADVERSION && s->want == VEZ__SLIP_RECALL) {
-		path_of(s, path);
-		s->flying++;
-		vez__call_get(s->c, late_result, s, path, NULL, NULL);
-		return;
-	}
-	/* What has a result by now, and has been told of it, is there still. */
-	if (!vez__unanswered(a->rc) && a->rc != ZBADVERSION)
+	if (a->rc == ZNONODE && s->node == VEZ__SLIP_THERE)
+		s->node = VEZ__SLIP_MISSED;
+	else if (!vez__unanswered(a->rc))
 		s->node = VEZ__SLIP_GONE;
 	again(s);
 }
@@ -438,10 +414,7 @@ static void remove_node(struct vez__slip *s)
 	char path[VEZ__PATH];
 	path_of(s, path);
 	s->flying++;
-	if (s->want == VEZ__SLIP_RECALL)
-		vez__call_delete_version(s->c, recalled, s, path, s->version);
-	else
-		vez__call_delete(s->c, removed, s, path);
+	vez__call_delete(s->c, removed, s, path);
 }
 
 /* ---- what is next ---- */
@@ -460,10 +433,22 @@ static void step_gone(struct vez__slip *s)
 		s->rules->recalled(s);
 }
 
+/* Of one whose end is decided, or that is silent, nothing is read: what is in its result may be long. */
+static void step_missed(struct vez__slip *s)
+{
+	if (s->result && s->want != VEZ__SLIP_LEAVE) {
+		vez__result_read(s->result);
+		return;
+	}
+	s->node = s->placed || s->want == VEZ__SLIP_LEAVE ? VEZ__SLIP_GONE : VEZ__SLIP_ABSENT;
+	s->result_size = VEZ_CLUSTER_BYTES_MAX;
+	again(s);
+}
+
 static void step(struct vez__job *job)
 {
 	struct vez__slip *s = (struct vez__slip *)job;
-	if (s->flying > 0)
+	if (s->flying > 0 || !s->begun)
 		return;
 	switch (s->node) {
 	case VEZ__SLIP_ABSENT:
@@ -480,8 +465,11 @@ static void step(struct vez__job *job)
 	case VEZ__SLIP_THERE:
 		if (s->want != VEZ__SLIP_WAIT)
 			remove_node(s);
-		else if (s->listens && s->aim == VEZ__SLIP_LOADED)
-			set_watch(s);
+		else if (s->listens && !s->in_hand)
+			vez__result_listen(s->result);
+		break;
+	case VEZ__SLIP_MISSED:
+		step_missed(s);
 		break;
 	case VEZ__SLIP_GONE:
 		step_gone(s);

@@ -31,8 +31,9 @@ struct vez__slip_rules {
 	void (*wasted)(struct vez__slip *s, int rc, const void *result, size_t size);
 	/* A recalled one, for which somebody waits: its node is gone, and had got no result. Has to end it. */
 	void (*recalled)(struct vez__slip *s);
-	/* Its node has been set, and to no result: so who serves has told it that it has to see to itself. */
+	/* It has got a mark: so who serves has told it that it has to see to itself. Once. */
 	void (*marked)(struct vez__slip *s);
+	bool silent; /* nothing will come of it: it is there until it is failed */
 };
 
 /* What only the process of a call can run for it. */
@@ -42,7 +43,14 @@ struct vez__own {
 	void *arg;
 };
 
-enum vez__slip_node { VEZ__SLIP_ABSENT, VEZ__SLIP_MAKING, VEZ__SLIP_UNSURE, VEZ__SLIP_THERE, VEZ__SLIP_GONE };
+enum vez__slip_node {
+	VEZ__SLIP_ABSENT,
+	VEZ__SLIP_MAKING,
+	VEZ__SLIP_UNSURE,
+	VEZ__SLIP_THERE,
+	VEZ__SLIP_MISSED,
+	VEZ__SLIP_GONE
+};
 
 struct vez__slip {
 	struct vez__job job; /* first: does what is next */
@@ -56,25 +64,29 @@ struct vez__slip {
 	vez_request_t *request;
 	struct vez__into into;
 	struct vez__own own;
+	struct vez__result *result; /* where its result comes to; NULL: it is silent */
+	size_t result_size;
 	uint64_t id;
 	int32_t number;
-	unsigned watch;
 	unsigned flying;
 	enum vez__slip_node node;
 	enum { VEZ__SLIP_WAIT, VEZ__SLIP_RECALL, VEZ__SLIP_LEAVE } want;
-	enum { VEZ__SLIP_BLANK, VEZ__SLIP_LOADED, VEZ__SLIP_SETTING, VEZ__SLIP_SET } aim;
-	int version;  /* how often its node is known to have been set without a result */
+	bool placed;  /* its name is known */
 	bool waits;   /* at a guard that others do not ask for it again whenever that may have become true */
-	bool listens; /* it is to have a watch */
+	bool marked;
+	bool listens; /* it is to be told of its result */
+	bool in_hand; /* its own process is committing its result, and will tell */
+	bool listed;  /* in the line that was read last */
 	bool begun;   /* its request has been queued */
-	char name[VEZ__NODE];
+	char name[VEZ__CALL_NODE];
 	int size;
 	unsigned char value[];
 };
 
-/* What a node says. */
+/* What a node says: of a call, what is called; of its result, what came of it, or a mark. */
+enum vez__note_kind { VEZ__NOTE_NONE, VEZ__NOTE_CALL, VEZ__NOTE_RESULT, VEZ__NOTE_MARK };
 struct vez__note {
-	bool answered;
+	enum vez__note_kind kind;
 	int rc;
 	const char *operation;
 	size_t operation_length;
@@ -82,8 +94,8 @@ struct vez__note {
 	size_t size;
 };
 
-/* False: it is neither a call nor a result. */
-bool vez__note_read(struct vez__note *n, const char *value, int length);
+/* Its kind; NONE: it is none of these. */
+enum vez__note_kind vez__note_read(struct vez__note *n, const char *value, int length);
 
 /* Numbers in bytes, the same on all machines. */
 uint32_t vez__number_at(const void *bytes);
@@ -91,8 +103,15 @@ uint64_t vez__long_at(const void *bytes);
 void vez__put_number(void *bytes, uint32_t n);
 void vez__put_long(void *bytes, uint64_t n);
 
-/* What to set in a node as this result; allocated. */
+/* So many bytes, in memory of their own. */
+void *vez__copy(const void *bytes, size_t size);
+
+/* What is called, of an entry whose name says it; allocated. */
+void *vez__note_called(const struct vez__entry *e, const char *name, int *length);
+
+/* What says this result; allocated. And what says that there is a mark. */
 void *vez__note_result(int rc, const void *bytes, size_t size, int *length);
+#define VEZ__MARK "m"
 
 /* Makes a call of this operation, with these bytes, below parent, and has it be the last of owned. EINPROGRESS: it will
  * complete. EMSGSIZE. */
@@ -119,8 +138,12 @@ struct vez__slip *vez__slip_find(vez_cluster_t *c, uint64_t id);
 /* From here on it learns of its result by a watch. */
 void vez__slip_listen(struct vez__slip *s);
 
-/* Its node has been given this result. */
+/* Its node is gone, and this is its result. */
 void vez__slip_answered(struct vez__slip *s, int rc, const void *bytes, size_t size);
+
+/* What its result's node says. Where the call's node is not there, and this says no result, that was removed by its own
+ * process, or never made. */
+void vez__slip_told(struct vez__slip *s, const struct vez__note *n);
 
 /* Its node is to be removed unless it has a result; rules->recalled decides then. */
 void vez__slip_recall(struct vez__slip *s);

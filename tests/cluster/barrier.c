@@ -261,7 +261,7 @@ static void dies(void)
 static void cut(void)
 {
 	enum { ROUNDS = 120, CUTS = 20 };
-	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, ON_LIST, ON_GET };
+	static const int types[] = { ON_CREATE, ON_MULTI, ON_LIST, ON_GET };
 	struct proxy *x = proxy_start();
 	uint32_t *passed = shared((ROUNDS + 1) * sizeof *passed), *broken = shared(sizeof *broken);
 	struct party p[PARTIES];
@@ -273,7 +273,7 @@ static void cut(void)
 	}
 	for (uint32_t i = 0; i < CUTS; i++) {
 		UNTIL(rounds_passed(passed) > 5 * i);
-		x->type = types[i / 2 % 5];
+		x->type = types[i / 2 % 4];
 		x->cut = i % 2 ? CUT_AFTER : CUT_BEFORE;
 		x->done = 0;
 		x->cuts = 1;
@@ -351,7 +351,7 @@ static void latch_opens(void)
  * look. */
 static void latch_cut(void)
 {
-	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, ON_LIST, ON_GET };
+	static const int types[] = { ON_CREATE, ON_CREATE, ON_MULTI, ON_LIST, ON_GET };
 	struct proxy *p = proxy_start();
 	vez_cluster_t *far = open_session_at(p->port, 20000), *near = open_session(20000);
 	const char *name = fresh();

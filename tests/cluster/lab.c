@@ -75,6 +75,11 @@ void start_three(void)
 	CHECK_EQ(vez_cluster_make_root(&options, SOON, NULL), 0);
 }
 
+void make_node(const char *path)
+{
+	CHECK_EQ(zoo_create(raw(), path, "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0), ZOK);
+}
+
 void remove_node(const char *path)
 {
 	zoo_delete(raw(), path, -1);

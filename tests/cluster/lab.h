@@ -83,6 +83,7 @@ void start_three(void); /* ensemble_start; then the root's node is made */
 extern int questions;
 /* How many nodes are below this one; -1: it is not there. */
 int nodes(const char *path);
+void make_node(const char *path);
 void remove_node(const char *path);
 /* How many are below the object's node: who holds and who waits. */
 int in_line(const char *kind, const char *name);

@@ -645,7 +645,7 @@ static void leader_killed(void)
 static void cut_often(void)
 {
 	enum { CUTS = 10 };
-	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, ON_LIST, ON_GET };
+	static const int types[] = { ON_CREATE, ON_CREATE, ON_MULTI, ON_LIST, ON_GET };
 	struct proxy *p = proxy_start();
 	struct client k[CLIENTS];
 	const char *name = fresh();
