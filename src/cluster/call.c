@@ -179,6 +179,12 @@ void vez__call_delete(vez_cluster_t *c, answered_fn *answered, void *arg, const 
 	sent(call, zoo_adelete(c->zh, path, -1, void_answer, call));
 }
 
+void vez__call_set(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
+{
+	struct vez__call *call = new_call(c, answered, arg);
+	sent(call, zoo_aset(c->zh, path, "1", 1, -1, stat_answer, call));
+}
+
 void vez__call_exists(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path)
 {
 	struct vez__call *call = new_call(c, answered, arg);
@@ -218,6 +224,24 @@ void vez__call_mark(vez_cluster_t *c, answered_fn *answered, void *arg, const ch
 	if (and_delete)
 		zoo_delete_op_init(&m->ops[count], m->paths[count - 1], -1);
 	sent(call, zoo_amulti(c->zh, count + and_delete, m->ops, m->results, void_answer, call));
+}
+
+void vez__call_replace(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *const *others,
+		       int count)
+{
+	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+	struct vez__call *call = new_call(c, answered, arg);
+	struct vez__marks *m = calloc(1, sizeof *m + ((size_t)count + 1) * sizeof m->paths[0]);
+	if (!m)
+		abort();
+	call->marks = m;
+	strcpy(m->paths[count], path);
+	zoo_create_op_init(&m->ops[0], m->paths[count], "", 0, acl, ZOO_SEQUENCE, NULL, 0);
+	for (int i = 0; i < count; i++) {
+		strcpy(m->paths[i], others[i]);
+		zoo_delete_op_init(&m->ops[i + 1], m->paths[i], -1);
+	}
+	sent(call, zoo_amulti(c->zh, count + 1, m->ops, m->results, void_answer, call));
 }
 
 void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct vez__edit *edits, int count)

@@ -58,6 +58,9 @@ void vez__call_create_bytes(vez_cluster_t *c, void (*answered)(void *, const str
 			    const char *path, const void *value, int size, int flags);
 void vez__call_delete(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path);
+/* Sets the node's value; the answer has its stat. */
+void vez__call_set(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
+		   const char *path);
 void vez__call_exists(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		      const char *path);
 /* watch(zh, type, state, path, ctx), if it is not NULL, is called when the node changes or goes. */
@@ -71,6 +74,11 @@ void vez__call_sync(vez_cluster_t *c, void (*answered)(void *, const struct vez_
 /* Sets a mark in each of these nodes, and then deletes the last one if said so: all of it, or nothing. */
 void vez__call_mark(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		    const char *const *paths, int count, bool and_delete);
+
+/* Creates a node that stays, to whose name the servers append its number, and then deletes the others, at most two: all
+ * of it, or nothing. */
+void vez__call_replace(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
+		       const char *path, const char *const *others, int count);
 
 /* What a transaction does to one node, if that is of this version (-1: in any case). */
 struct vez__edit {

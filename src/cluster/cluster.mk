@@ -5,7 +5,7 @@ CLUSTER_HEADER := src/cluster/include/vez/cluster.h
 CLUSTER_SRC := $(filter-out src/cluster/tool.c,$(wildcard src/cluster/*.c))
 CLUSTER_OBJ := $(CLUSTER_SRC:%.c=$(B)/obj/%.o)
 CLUSTER_TEST_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/cluster/serve.c,$(wildcard tests/cluster/*.c)) \
-	src/cluster/list.c src/cluster/answer.c)
+	src/cluster/list.c src/cluster/turns.c src/cluster/answer.c)
 CLUSTER_SERVE_OBJ := $(patsubst %,$(B)/obj/tests/cluster/%.o,serve server lab)
 CLUSTER_EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/cluster/*.c))
 CLUSTER_PERF_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard perf/cluster/*.c))

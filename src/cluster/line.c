@@ -5,12 +5,13 @@
  * State
  *  object   the node <root>/<kind>-<name>, persistent, whose value names kind and permits
  *  request  an ephemeral node below it; its place is the servers' count of creates (list.c). The mark that is set in a
- *           node: handed over (mutex), or granted (counted)
+ *           node: handed over (mutex), granted (counted; alternating, a reader's), look again (alternating, a writer's)
+ *  epoch    alternating: a persistent node beside the requests, whose number is of the same count (turns.c)
  *  line     an object that is open, or has claims left. looking: a list is under way. refs: who is open, the claims,
  *           the list, the job. All inside
  *  claim    a request as its own process sees it; all inside
  *           node     ABSENT, not there; MAKING, being made; UNSURE, its making was not answered; THERE; LEFT, gone, but
- *                    those who fit now are still to be told (counted)
+ *                    those who hold now are still to be told (counted, alternating)
  *           want     WAIT, for its turn; HOLD, it is the caller's; LEAVE, its node is to go
  *           granted  its turn has come: kept when it leaves, for it then hands over
  *           look     NEVER mind; WANTED, in the next list; SENT, in the one under way
@@ -18,10 +19,12 @@
  *           number   its place; LEFT: of the last one that it has told. more, told: the same for a transaction that is
  *                    under way: whether more are to be told then, and the last one that is in it
  *           watch    number of its last watch; flying: its calls under way
+ *           marks    alternating: how many marks it knows to be in its node. epoch: of a writer that holds, the name of
+ *                    the one that is there; "": there is none
  *           request, hold  the caller's, while the request is undecided (hold: until then, or until the release)
  * Invariants
  *  N1 who holds is a function of the line alone: handed: the first; counted: the first ones whose permits together are
- *     no more than there are. Requests join only behind, so nobody whose turn has come loses it.
+ *     no more than there are; alternating: turns.c. Requests join only behind, so nobody whose turn has come loses it.
  *  N2 handed: a claim that waits watches the node before it, or will. That node's mark is set only in the step that
  *     deletes it, and only by who held: the watch says "changed" then, and it is this claim's turn; nothing need be
  *     read. It says "deleted" if the node went otherwise: the claim looks.
@@ -35,12 +38,29 @@
  *  N5 the caller's request and hold are not touched once the request is decided, inside; the claim lives until its node
  *     is gone.
  *  N6 a fence is the number of the transaction that made the node. Turns come in the order of places, so they grow.
+ *     Alternating, they do not come so: there a fence is the number of the transaction by which a claim has set its
+ *     own node after it has learnt that it holds, and before its caller is told; that is done again if it was not
+ *     answered. So the fence is made while the node is there and holds. Of two that exclude each other, the second
+ *     holds only when the first one's node has gone: its fence is larger.
+ *  N7 alternating: a writer that leaves after it has held makes a new epoch, removes the one before, and removes its
+ *     own node, in one step: none of it is done twice, and those readers are admitted who stood in line at that
+ *     moment. In this order, so that who should see only a part of it sees the readers admitted before it sees the
+ *     writer gone. A step that is refused has been done before, or cannot be done (somebody else has removed the
+ *     epoch): then the node is removed alone, and the line goes on in order. So it does where a writer dies, which
+ *     moves no epoch, or gives up before it holds.
+ *  N8 alternating: N3, but for this. A writer also waits for readers behind it, who have come after it had looked and
+ *     have been admitted since: if one of them died, nobody would tell it. So a writer that leaves marks not only
+ *     those who hold then but also the first writer, where such readers are there; it looks again, and watches their
+ *     sessions. Should the one that is to mark it die, it looks all the same, as it stood behind that one. A reader
+ *     that leaves can have let nobody go but the first writer.
  * Ordering: the session's monitor.
- * Progress and fairness: first come first served, by the servers' order of creates. Handed: one write and one event
- *  from one holder to the next. A claim whose caller has gone keeps its place until its removal has been answered.
+ * Progress and fairness: first come first served, by the servers' order of creates; alternating, a writer waits for
+ *  the readers that hold and for one more party of readers for each writer before it, a reader for one writer, and for
+ *  those before it that die or give up. Handed: one write and one event from one holder to the next. A claim whose
+ *  caller has gone keeps its place until its removal has been answered.
  * Lifetime: N5; claims are freed outside, since their tokens are destroyed there.
  * Sources: the line and the watch on the one before: P. Hunt et al., ZooKeeper (2010); that the event says whose turn
- *  it is: C. Martins (2009), specific notification.
+ *  it is: C. Martins (2009), specific notification. Alternating: C. A. R. Hoare, "Monitors" (1974).
  */
 #include "line.h"
 
@@ -53,6 +73,7 @@
 #include "object.h"
 #include "peer.h"
 #include "session.h"
+#include "turns.h"
 
 enum node { ABSENT, MAKING, UNSURE, THERE, LEFT };
 enum want { WAIT, HOLD, LEAVE };
@@ -84,6 +105,7 @@ struct vez__claim {
 	uint32_t n;
 	int32_t number;
 	int32_t told;
+	int32_t marks;
 	unsigned watch;
 	unsigned flying;
 	enum node node;
@@ -95,9 +117,22 @@ struct vez__claim {
 	bool ended;
 	char target[VEZ__NODE];
 	char name[VEZ__NODE];
+	char epoch[VEZ__EPOCH];
+};
+
+/* The line as a list of it says. */
+struct view {
+	struct vez__entry *e;
+	size_t count;
+	struct vez__turns turns; /* alternating */
 };
 
 /* ---- lines ---- */
+
+static bool alternates(const struct vez__line *l)
+{
+	return l->telling == VEZ__ALTERNATING;
+}
 
 static void put_line(struct vez__line *l)
 {
@@ -229,8 +264,12 @@ static void grant(struct vez__claim *claim)
 	vez_request_t *r = claim->request;
 	claim->granted = true;
 	claim->aim = BLANK;
-	if (claim->want != WAIT || claim->fence == 0 || c->over)
+	if (claim->want != WAIT || c->over)
 		return;
+	if (claim->fence == 0) {
+		again(claim);
+		return;
+	}
 	if (vez__session_lapsed(c)) {
 		vez__bell_ring(&c->bell);
 		return;
@@ -278,27 +317,45 @@ static void want_look(struct vez__claim *claim)
 		vez__job_queue(claim->line->c, &claim->line->job);
 }
 
-/* Handed: e[0..count) are in front of it. */
-static void look_handed(struct vez__claim *claim, const struct vez__entry *e, size_t at)
+/* The caller frees e. Handed: no session matters but by its nodes. */
+static struct view view_of(const struct vez__line *l, const struct vez__answer *a)
 {
-	if (at == 0) {
-		grant(claim);
-		return;
-	}
-	snprintf(claim->target, sizeof claim->target, "%s", e[at - 1].name);
+	struct view v = { 0 };
+	v.e = vez__entries_read(a->names, &v.count, l->telling == VEZ__HANDED ? NULL : vez__peer_gone, l->c);
+	if (alternates(l))
+		vez__turns_read(&v.turns, a->names, v.e, v.count);
+	return v;
+}
+
+static bool holds(const struct vez__line *l, const struct view *v, size_t at)
+{
+	if (l->telling == VEZ__HANDED)
+		return at == 0;
+	return alternates(l) ? vez__turns_holds(&v->turns, v->e, at) : v->e[at].sum <= l->permits;
+}
+
+static void grant_by(struct vez__claim *claim, const struct view *v)
+{
+	memcpy(claim->epoch, v->turns.epoch, sizeof claim->epoch);
+	grant(claim);
+}
+
+/* Handed: it waits for the one before it. */
+static void aim_at_previous(struct vez__claim *claim, const struct view *v, size_t at)
+{
+	snprintf(claim->target, sizeof claim->target, "%s", v->e[at - 1].name);
 	claim->aim = LOADED;
 	again(claim);
 }
 
-static void look_counted(struct vez__claim *claim, const struct vez__entry *e, size_t at)
+/* It waits to be marked, or for the end of a session. */
+static void aim_at_itself(struct vez__claim *claim, const struct view *v, size_t at)
 {
-	if (e[at].sum <= claim->line->permits) {
-		grant(claim);
-		return;
-	}
-	for (size_t i = 0; i < at; i++)
-		if (i == 0 || e[i].session != e[i - 1].session)
-			vez__peer_watch(claim->line->c, e[i].session);
+	struct vez__line *l = claim->line;
+	size_t bound = alternates(l) ? vez__turns_bound(&v->turns, v->e, at) : at;
+	for (size_t i = 0; i < bound; i++)
+		if (i == 0 || v->e[i].session != v->e[i - 1].session)
+			vez__peer_watch(l->c, v->e[i].session);
 	if (claim->aim != BLANK)
 		return;
 	memcpy(claim->target, claim->name, sizeof claim->target);
@@ -306,48 +363,43 @@ static void look_counted(struct vez__claim *claim, const struct vez__entry *e, s
 	again(claim);
 }
 
-static void look(struct vez__claim *claim, const struct vez__entry *e, size_t count)
+static void look(struct vez__claim *claim, const struct view *v)
 {
-	size_t at = vez__entries_find(e, count, claim->number);
+	size_t at = vez__entries_find(v->e, v->count, claim->number);
 	claim->look = NEVER;
 	if (claim->node != THERE || claim->want != WAIT || claim->granted)
 		return;
-	if (at == count) /* somebody has removed it */
+	if (at == v->count) /* somebody has removed it */
 		fail(claim, VEZ_ELOST);
+	else if (holds(claim->line, v, at))
+		grant_by(claim, v);
 	else if (claim->line->telling == VEZ__HANDED)
-		look_handed(claim, e, at);
+		aim_at_previous(claim, v, at);
 	else
-		look_counted(claim, e, at);
-}
-
-/* Handed: no session matters but by its nodes. */
-static struct vez__entry *read_line(const struct vez__line *l, const struct vez__answer *a, size_t *count)
-{
-	return vez__entries_read(a->names, count, l->telling == VEZ__COUNTED ? vez__peer_gone : NULL, l->c);
+		aim_at_itself(claim, v, at);
 }
 
 static void line_read(void *arg, const struct vez__answer *a)
 {
 	struct vez__line *l = arg;
 	struct vez__claim *claim, *next;
-	struct vez__entry *e = NULL;
-	size_t count = 0;
+	struct view v = { 0 };
 	bool wanted = false;
 	l->looking = false;
 	if (a->rc == ZOK)
-		e = read_line(l, a, &count);
+		v = view_of(l, a);
 	cds_list_for_each_entry_safe(claim, next, &l->claims, place) {
 		wanted |= claim->look == WANTED || (claim->look == SENT && vez__unanswered(a->rc));
 		if (claim->look != SENT)
 			continue;
 		if (a->rc == ZOK)
-			look(claim, e, count);
+			look(claim, &v);
 		else if (vez__unanswered(a->rc))
 			claim->look = WANTED;
 		else
 			fail(claim, vez__errno_of(a->rc));
 	}
-	free(e);
+	free(v.e);
 	if (wanted && !l->c->over)
 		vez__job_queue(l->c, &l->job);
 	put_line(l);
@@ -378,7 +430,7 @@ void vez__lines_look(vez_cluster_t *c)
 	struct vez__line *l;
 	struct vez__claim *claim;
 	cds_list_for_each_entry(l, &c->all_lines, place) {
-		if (l->telling != VEZ__COUNTED)
+		if (l->telling == VEZ__HANDED)
 			continue;
 		cds_list_for_each_entry(claim, &l->claims, place)
 			if (claim->node == THERE && claim->want == WAIT && !claim->granted)
@@ -405,7 +457,8 @@ static void made(void *arg, const struct vez__answer *a)
 	struct vez__claim *claim = arg;
 	claim->flying--;
 	if (a->rc == ZOK && note_name(claim, strrchr(a->name, '/') + 1)) {
-		claim->fence = (uint64_t)a->stat->czxid;
+		if (!alternates(claim->line))
+			claim->fence = (uint64_t)a->stat->czxid;
 	} else if (vez__unanswered(a->rc)) {
 		claim->node = UNSURE;
 		claim->look = NEVER;
@@ -456,13 +509,34 @@ static void dated(void *arg, const struct vez__answer *a)
 	struct vez__claim *claim = arg;
 	claim->flying--;
 	if (a->rc == ZOK)
-		claim->fence = (uint64_t)a->stat->czxid;
+		claim->fence = (uint64_t)(alternates(claim->line) ? a->stat->mzxid : a->stat->czxid);
 	else if (!vez__unanswered(a->rc))
 		fail(claim, VEZ_ELOST);
 	again(claim);
 }
 
+/* N6: the fence of a node that is there. Alternating: of one that holds. */
+static void ask_for_fence(struct vez__claim *claim)
+{
+	char path[VEZ__PATH];
+	path_of(claim->line, claim->name, path);
+	claim->flying++;
+	if (alternates(claim->line))
+		vez__call_set(claim->line->c, dated, claim, path);
+	else
+		vez__call_exists(claim->line->c, dated, claim, path);
+}
+
 /* ---- it waits ---- */
+
+/* Its node has been marked, or that of the one before it. */
+static void marked(struct vez__claim *claim)
+{
+	if (!alternates(claim->line) || !vez__writes(claim->n))
+		grant(claim);
+	else if (claim->want == WAIT)
+		want_look(claim);
+}
 
 static void *ctx_of(const struct vez__claim *claim)
 {
@@ -480,8 +554,9 @@ static void on_change(zhandle_t *zh, int type, int state, const char *path, void
 	struct vez__claim *claim = find(c, (uintptr_t)ctx >> 16);
 	if (claim && ctx_of(claim) == ctx && claim->want == WAIT && !claim->granted && !c->over) {
 		claim->aim = BLANK;
+		claim->marks += type == ZOO_CHANGED_EVENT;
 		if (type == ZOO_CHANGED_EVENT)
-			grant(claim);
+			marked(claim);
 		else
 			want_look(claim);
 	}
@@ -493,12 +568,14 @@ static void watching(void *arg, const struct vez__answer *a)
 	struct vez__claim *claim = arg;
 	claim->flying--;
 	if (claim->aim == SETTING) {
-		bool own = claim->line->telling == VEZ__COUNTED;
+		bool own = claim->line->telling != VEZ__HANDED;
 		claim->aim = a->rc == ZOK ? SET : vez__unanswered(a->rc) ? LOADED : BLANK;
-		if (a->rc == ZOK && own && a->stat->version > 0)
-			grant(claim);
-		else if (claim->aim == BLANK && claim->want == WAIT)
+		if (a->rc == ZOK && own && a->stat->version > claim->marks) {
+			claim->marks = a->stat->version;
+			marked(claim);
+		} else if (claim->aim == BLANK && claim->want == WAIT) {
 			want_look(claim);
+		}
 	}
 	again(claim);
 }
@@ -527,39 +604,68 @@ static void told(void *arg, const struct vez__answer *a)
 		again(claim);
 }
 
-/* Marks who fits now and may not know; those of this session learn it here. */
-static void tell(struct vez__claim *claim, const struct vez__entry *e, size_t count)
+/* Whether the one at this place may not know what this claim's leaving has done for it. */
+static bool concerns(const struct vez__claim *claim, const struct view *v, size_t at)
+{
+	if (alternates(claim->line))
+		return vez__turns_concerns(&v->turns, v->e, at, claim->n, claim->number);
+	return v->e[at].sum <= claim->line->permits && vez__before(claim->number, v->e[at].number);
+}
+
+/* One of this session learns it here. */
+static void tell_own(const struct vez__line *l, const struct view *v, size_t at)
+{
+	struct vez__claim *own = find(l->c, v->e[at].id);
+	if (!own || own->node != THERE || own->want != WAIT || own->granted)
+		return;
+	if (holds(l, v, at))
+		grant_by(own, v);
+	else
+		want_look(own);
+}
+
+/* Marks who holds now and may not know. */
+static void tell(struct vez__claim *claim, const struct view *v)
 {
 	char buffer[VEZ__MOST_MARKED][VEZ__PATH];
 	const char *paths[VEZ__MOST_MARKED];
 	struct vez__line *l = claim->line;
 	int32_t last = claim->number;
-	int marked = 0;
+	int count = 0;
 	bool more = false;
-	for (size_t i = 0; i < count && e[i].sum <= l->permits; i++) {
-		if (!vez__before(claim->number, e[i].number))
+	for (size_t i = 0; i < v->count; i++) {
+		if (!concerns(claim, v, i))
 			continue;
-		struct vez__claim *own = e[i].session == l->c->id ? find(l->c, e[i].id) : NULL;
-		if (own && own->node == THERE && own->want == WAIT && !own->granted)
-			grant(own);
-		if (e[i].session == l->c->id)
+		if (v->e[i].session == l->c->id) {
+			tell_own(l, v, i);
 			continue;
-		more = marked == VEZ__MOST_MARKED;
+		}
+		more = count == VEZ__MOST_MARKED;
 		if (more)
 			break;
-		last = e[i].number;
-		path_of(l, e[i].name, buffer[marked]);
-		paths[marked] = buffer[marked];
-		marked++;
+		last = v->e[i].number;
+		path_of(l, v->e[i].name, buffer[count]);
+		paths[count] = buffer[count];
+		count++;
 	}
 	claim->more = more;
 	claim->told = last;
-	if (marked == 0) {
+	if (count == 0) {
 		end_claim(claim);
 		return;
 	}
 	claim->flying++;
-	vez__call_mark(l->c, told, claim, paths, marked, false);
+	vez__call_mark(l->c, told, claim, paths, count, false);
+}
+
+/* An epoch that says nothing goes, before its number comes again. */
+static void drop_outlived(const struct vez__claim *claim, const struct view *v)
+{
+	char path[VEZ__PATH];
+	if (!alternates(claim->line) || !vez__turns_outlived(&v->turns, claim->number))
+		return;
+	path_of(claim->line, v->turns.epoch, path);
+	vez__call_delete(claim->line->c, NULL, NULL, path);
 }
 
 static void left_line_read(void *arg, const struct vez__answer *a)
@@ -573,10 +679,10 @@ static void left_line_read(void *arg, const struct vez__answer *a)
 			again(claim);
 		return;
 	}
-	size_t count;
-	struct vez__entry *e = read_line(claim->line, a, &count);
-	tell(claim, e, count);
-	free(e);
+	struct view v = view_of(claim->line, a);
+	drop_outlived(claim, &v);
+	tell(claim, &v);
+	free(v.e);
 }
 
 static void read_line_left(struct vez__claim *claim)
@@ -590,8 +696,32 @@ static void removed(void *arg, const struct vez__answer *a)
 	struct vez__claim *claim = arg;
 	claim->flying--;
 	if (!vez__unanswered(a->rc))
-		claim->node = claim->line->telling == VEZ__COUNTED ? LEFT : ABSENT;
+		claim->node = claim->line->telling == VEZ__HANDED ? ABSENT : LEFT;
 	again(claim);
+}
+
+/* Refused: see N7. */
+static void replaced(void *arg, const struct vez__answer *a)
+{
+	struct vez__claim *claim = arg;
+	if (a->rc == ZOK || vez__unanswered(a->rc)) {
+		removed(claim, a);
+		return;
+	}
+	claim->flying--;
+	claim->granted = false;
+	again(claim);
+}
+
+/* Its node goes, and a new epoch takes the place of the one that is there. */
+static void remove_with_epoch(struct vez__claim *claim, const char *path)
+{
+	char made_epoch[VEZ__PATH], epoch[VEZ__PATH];
+	const char *paths[] = { epoch, path };
+	bool there = claim->epoch[0] != '\0';
+	path_of(claim->line, VEZ__EPOCH_PREFIX, made_epoch);
+	path_of(claim->line, claim->epoch, epoch);
+	vez__call_replace(claim->line->c, replaced, claim, made_epoch, there ? paths : paths + 1, there ? 2 : 1);
 }
 
 static void remove_node(struct vez__claim *claim)
@@ -603,9 +733,11 @@ static void remove_node(struct vez__claim *claim)
 	claim->flying++;
 	if (l->telling == VEZ__HANDED && claim->granted)
 		vez__call_mark(l->c, removed, claim, paths, 1, true);
+	else if (alternates(l) && claim->granted && vez__writes(claim->n))
+		remove_with_epoch(claim, path);
 	else
 		vez__call_delete(l->c, removed, claim, path);
-	if (l->telling == VEZ__COUNTED)
+	if (l->telling != VEZ__HANDED)
 		read_line_left(claim);
 }
 
@@ -615,11 +747,8 @@ static void step_there(struct vez__claim *claim)
 {
 	if (claim->want == LEAVE) {
 		remove_node(claim);
-	} else if (claim->fence == 0) {
-		char path[VEZ__PATH];
-		path_of(claim->line, claim->name, path);
-		claim->flying++;
-		vez__call_exists(claim->line->c, dated, claim, path);
+	} else if (claim->fence == 0 && (claim->granted || !alternates(claim->line))) {
+		ask_for_fence(claim);
 	} else if (claim->want == WAIT && claim->granted) {
 		grant(claim);
 	} else if (claim->want == WAIT && claim->aim == LOADED) {

@@ -15,10 +15,11 @@ struct vez__line;
 /* How requests are told that it is their turn. */
 enum vez__telling {
 	VEZ__HANDED, /* of those in line one holds: it hands over to the next */
-	VEZ__COUNTED /* as many of the first as fit hold: who leaves tells those who fit then */
+	VEZ__COUNTED, /* as many of the first as fit hold: who leaves tells those who fit then */
+	VEZ__ALTERNATING /* readers (one permit) and writers (more): who leaves tells those who hold then (turns.c) */
 };
 
-/* Opens the object of this kind and name. */
+/* Opens the object of this kind and name, with this number of permits; alternating: 0. */
 int vez__line_open(struct vez__line **line, vez_cluster_t *c, const char *kind, const char *name,
 		   enum vez__telling telling, uint32_t permits, vez_deadline_t deadline, vez_cancel_t *cancel);
 int vez__line_close(struct vez__line *line);

@@ -40,6 +40,7 @@ struct options {
 	const char *name;
 	char **command;
 	uint32_t permits, n;
+	unsigned policy;
 	vez_deadline_t deadline;
 	bool make_root;
 };
@@ -72,6 +73,7 @@ static const char usage[] =
 	"  -w MS        waits no longer than that; then exit status 1\n"
 	"  -n NUMBER    the semaphore's permits, the barrier's parties, the latch's count, the same for all (1)\n"
 	"  -k NUMBER    how many permits are taken, or how far is counted down (1)\n"
+	"  -o POLICY    fifo: readers and writers go in order; hoare: by Hoare's policy; the same for all (fifo)\n"
 	"  --help, --version\n"
 	"\n"
 	"The exit status is the command's; 1: not had in time; 2: usage; 74: a failure; 75: the hold was lost, or the\n"
@@ -92,6 +94,12 @@ static bool number(const char *text, long long most, long long *n)
 	errno = 0;
 	*n = strtoll(text, &end, 10);
 	return errno == 0 && end != text && *end == '\0' && *n >= 0 && *n <= most;
+}
+
+static bool policy_of(const char *word, unsigned *policy)
+{
+	*policy = strcmp(word, "hoare") == 0 ? VEZ_RW_HOARE : VEZ_RW_FIFO;
+	return *policy == VEZ_RW_HOARE || strcmp(word, "fifo") == 0;
 }
 
 static bool option(struct options *o, int letter)
@@ -119,6 +127,8 @@ static bool option(struct options *o, int letter)
 	case 'k':
 		o->n = number(optarg, VEZ_CLUSTER_SEM_MAX, &n) ? (uint32_t)n : 0;
 		return o->n > 0;
+	case 'o':
+		return policy_of(optarg, &o->policy);
 	case 'h':
 		fputs(usage, stdout);
 		exit(0);
@@ -155,12 +165,12 @@ static bool arguments(struct options *o, int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	int letter;
-	*o = (struct options){ .permits = 1, .n = 1, .deadline = VEZ_FOREVER };
+	*o = (struct options){ .permits = 1, .n = 1, .policy = VEZ_RW_FIFO, .deadline = VEZ_FOREVER };
 	o->session.servers = getenv("VEZ_CLUSTER_SERVERS");
 	o->session.auth = getenv("VEZ_CLUSTER_AUTH");
 	if (!o->session.servers)
 		o->session.servers = "127.0.0.1:2181";
-	while ((letter = getopt_long(argc, argv, "+s:r:pt:w:n:k:h", names, NULL)) != -1)
+	while ((letter = getopt_long(argc, argv, "+s:r:pt:w:n:k:o:h", names, NULL)) != -1)
 		if (!option(o, letter))
 			return false;
 	if (argc - optind < 2 || !kind_of(argv[optind], &o->kind))
@@ -188,7 +198,7 @@ static int open_object(struct object *x, vez_cluster_t *c, const struct options 
 	case COUNT:
 		return vez_cluster_latch_open(&x->latch, c, o->name, o->permits, o->deadline, NULL);
 	default:
-		return vez_cluster_rwlock_open(&x->rwlock, c, o->name, o->deadline, NULL);
+		return vez_cluster_rwlock_open_with(&x->rwlock, c, o->name, o->policy, o->deadline, NULL);
 	}
 }
 

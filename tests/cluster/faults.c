@@ -17,10 +17,64 @@
 
 /* ---- clients that come and go ---- */
 
+/* What is taken. Of a readers-writers lock a reader takes one of the permits, a writer all. */
+struct kind {
+	enum { MUTEX, SEM, IN_ORDER, ALTERNATING } is;
+	uint32_t permits;
+	const char *word; /* of its node's name */
+	int stays; /* how many nodes may be left below that */
+};
+
+static const struct kind a_mutex = { MUTEX, 1, "mutex", 0 }, sem_of_2 = { SEM, 2, "sem", 0 },
+			 sem_of_3 = { SEM, 3, "sem", 0 }, in_order = { IN_ORDER, 8, "rwlock", 0 },
+			 alternating = { ALTERNATING, 8, "rwlock", 1 };
+
+struct object {
+	const struct kind *kind;
+	vez_cluster_mutex_t *m;
+	vez_cluster_sem_t *s;
+	vez_cluster_rwlock_t *l;
+};
+
+static int open_object(struct object *x, const struct kind *kind, vez_cluster_t *c, const char *name)
+{
+	unsigned policy = kind->is == ALTERNATING ? VEZ_RW_HOARE : VEZ_RW_FIFO;
+	x->kind = kind;
+	if (kind->is == MUTEX)
+		return vez_cluster_mutex_open(&x->m, c, name, SOON, NULL);
+	if (kind->is == SEM)
+		return vez_cluster_sem_open(&x->s, c, name, kind->permits, SOON, NULL);
+	return vez_cluster_rwlock_open_with(&x->l, c, name, policy, SOON, NULL);
+}
+
+static int close_object(struct object *x)
+{
+	if (x->kind->is == MUTEX)
+		return vez_cluster_mutex_close(x->m);
+	return x->kind->is == SEM ? vez_cluster_sem_close(x->s) : vez_cluster_rwlock_close(x->l);
+}
+
+static int take(struct object *x, uint32_t n, vez_cluster_hold_t *hold, vez_deadline_t deadline)
+{
+	if (x->kind->is == MUTEX)
+		return vez_cluster_mutex_lock(x->m, hold, deadline, NULL);
+	if (x->kind->is == SEM)
+		return vez_cluster_sem_acquire(x->s, n, hold, deadline, NULL);
+	return n == 1 ? vez_cluster_rwlock_read(x->l, hold, deadline, NULL) :
+			vez_cluster_rwlock_write(x->l, hold, deadline, NULL);
+}
+
+static uint32_t some_permits(const struct kind *kind, unsigned random)
+{
+	if (kind->is == MUTEX || kind->is == SEM)
+		return 1 + random % kind->permits;
+	return random % 3 == 0 ? kind->permits : 1;
+}
+
 struct load {
 	struct history *h;
 	const char *name;
-	uint32_t permits; /* 0: a mutex */
+	const struct kind *kind;
 	int port;
 	int64_t session_ms;
 	int client;
@@ -30,23 +84,13 @@ struct load {
 	int *lost; /* how many sessions were; or NULL */
 };
 
-static int take(struct load *l, vez_cluster_mutex_t *m, vez_cluster_sem_t *s, uint32_t n, vez_cluster_hold_t *hold,
-		vez_deadline_t deadline)
-{
-	(void)l;
-	if (m)
-		return vez_cluster_mutex_lock(m, hold, deadline, NULL);
-	return vez_cluster_sem_acquire(s, n, hold, deadline, NULL);
-}
-
 /* Takes and gives back, and writes down what happened; some give up before. Opens another session when one is lost. */
 static int client(void *arg)
 {
 	struct load *l = arg;
 	unsigned random = (unsigned)l->client * 7919u + 1;
 	vez_cluster_t *c = NULL;
-	vez_cluster_mutex_t *m = NULL;
-	vez_cluster_sem_t *s = NULL;
+	struct object x;
 	for (int round = 0; round < l->rounds && !__atomic_load_n(l->stop, __ATOMIC_RELAXED); round++) {
 		vez_cluster_hold_t hold;
 		if (!c) {
@@ -54,8 +98,7 @@ static int client(void *arg)
 			if (rc == VEZ_ELOST)
 				continue;
 			CHECK_EQ(rc, 0);
-			rc = l->permits ? vez_cluster_sem_open(&s, c, l->name, l->permits, SOON, NULL) :
-					      vez_cluster_mutex_open(&m, c, l->name, SOON, NULL);
+			rc = open_object(&x, l->kind, c, l->name);
 			CHECK(rc == 0 || rc == VEZ_ELOST);
 			if (rc == VEZ_ELOST) {
 				vez_cluster_close(c);
@@ -64,10 +107,10 @@ static int client(void *arg)
 			}
 		}
 		random = random * 1103515245u + 12345u;
-		uint32_t n = l->permits ? 1 + (random >> 16) % l->permits : 1;
+		uint32_t n = some_permits(l->kind, random >> 16);
 		bool hurries = (random >> 20) % 4 == 0;
 		note(l->h, l->client, round, ASKED, n, 0);
-		int rc = take(l, m, s, n, &hold, hurries ? vez_after_us((random >> 8) % 3000) : SOON);
+		int rc = take(&x, n, &hold, hurries ? vez_after_us((random >> 8) % 3000) : SOON);
 		if (rc == 0) {
 			bool sure = vez_cluster_hold_check(&hold) == 0;
 			if (sure)
@@ -83,47 +126,38 @@ static int client(void *arg)
 		if (rc == VEZ_ELOST) {
 			if (l->lost)
 				__atomic_fetch_add(l->lost, 1, __ATOMIC_RELAXED);
-			CHECK_EQ(m ? vez_cluster_mutex_close(m) : vez_cluster_sem_close(s), 0);
-			CHECK_EQ(vez_cluster_close(c), 0);
+			CHECK_EQ(close_object(&x) | vez_cluster_close(c), 0);
 			c = NULL;
 		}
 	}
-	if (c) {
-		CHECK_EQ(m ? vez_cluster_mutex_close(m) : vez_cluster_sem_close(s), 0);
-		CHECK_EQ(vez_cluster_close(c), 0);
-	}
+	if (c)
+		CHECK_EQ(close_object(&x) | vez_cluster_close(c), 0);
 	return 0;
 }
 
-static void check_history(const struct history *h, uint32_t permits)
+static void check_history(const struct history *h, const struct kind *kind)
 {
-	const char *fault = history_fault(h, permits ? permits : 1);
+	const char *fault = history_fault(h, kind->permits);
 	if (fault)
 		fprintf(stderr, "%s\n", fault);
 	CHECK(fault == NULL);
 }
 
-/* Every permit is there, and no node is left. */
-static void check_nothing_left(const char *name, uint32_t permits)
+/* Every permit is there, and no node is left that does not stay. */
+static void check_nothing_left(const char *name, const struct kind *kind)
 {
 	vez_cluster_t *c = open_session(10000);
 	vez_cluster_hold_t hold;
-	vez_cluster_mutex_t *m = NULL;
-	vez_cluster_sem_t *s = NULL;
-	UNTIL(in_line(permits ? "sem" : "mutex", name) == 0);
-	if (permits) {
-		CHECK_EQ(vez_cluster_sem_open(&s, c, name, permits, SOON, NULL), 0);
-		CHECK_EQ(vez_cluster_sem_acquire(s, permits, &hold, SOON, NULL), 0);
-	} else {
-		CHECK_EQ(vez_cluster_mutex_open(&m, c, name, SOON, NULL), 0);
-		CHECK_EQ(vez_cluster_mutex_lock(m, &hold, SOON, NULL), 0);
-	}
+	struct object x;
+	UNTIL(in_line(kind->word, name) <= kind->stays);
+	CHECK_EQ(open_object(&x, kind, c, name), 0);
+	CHECK_EQ(take(&x, kind->permits, &hold, SOON), 0);
 	CHECK_EQ(vez_cluster_release(&hold), 0);
-	CHECK_EQ(permits ? vez_cluster_sem_close(s) : vez_cluster_mutex_close(m), 0);
-	CHECK_EQ(vez_cluster_close(c), 0);
+	UNTIL(in_line(kind->word, name) == kind->stays);
+	CHECK_EQ(close_object(&x) | vez_cluster_close(c), 0);
 }
 
-static void undisturbed(uint32_t permits)
+static void undisturbed(const struct kind *kind)
 {
 	struct load l[CLIENTS];
 	pid_t child[CLIENTS];
@@ -131,24 +165,34 @@ static void undisturbed(uint32_t permits)
 	int *stop = shared(sizeof *stop);
 	const char *name = fresh();
 	for (int i = 0; i < CLIENTS; i++) {
-		l[i] = (struct load){ h, name, permits, server_port, 10000, i, 150, 0, stop, NULL };
+		l[i] = (struct load){ h, name, kind, server_port, 10000, i, 150, 0, stop, NULL };
 		child[i] = start_child(client, &l[i]);
 	}
 	for (int i = 0; i < CLIENTS; i++)
 		CHECK_EQ(end_of(child[i]), 0);
 	CHECK(history_count(h, GOT) > 300);
-	check_history(h, permits);
-	check_nothing_left(name, permits);
+	check_history(h, kind);
+	check_nothing_left(name, kind);
 }
 
 static void mutex_undisturbed(void)
 {
-	undisturbed(0);
+	undisturbed(&a_mutex);
 }
 
 static void sem_undisturbed(void)
 {
-	undisturbed(3);
+	undisturbed(&sem_of_3);
+}
+
+static void alternating_undisturbed(void)
+{
+	undisturbed(&alternating);
+}
+
+static void in_order_undisturbed(void)
+{
+	undisturbed(&in_order);
 }
 
 /* ---- killed ---- */
@@ -160,7 +204,7 @@ static size_t happened(const void *what, int client)
 }
 
 /* One client after another is killed at whatever it is doing, and another takes its place. */
-static void killed_anywhere(uint32_t permits)
+static void killed_anywhere(const struct kind *kind)
 {
 	enum { KILLS = 40 };
 	struct load l[CLIENTS + KILLS];
@@ -169,24 +213,34 @@ static void killed_anywhere(uint32_t permits)
 	int *stop = shared(sizeof *stop);
 	const char *name = fresh();
 	for (int i = 0; i < CLIENTS + KILLS; i++)
-		l[i] = (struct load){ h, name, permits, server_port, 300, i, 1000000, 0, stop, NULL };
+		l[i] = (struct load){ h, name, kind, server_port, 300, i, 1000000, 0, stop, NULL };
 	clients_start(&k);
 	clients_killed(&k, KILLS);
 	__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
 	clients_end(&k);
-	check_history(h, permits);
-	check_nothing_left(name, permits);
+	check_history(h, kind);
+	check_nothing_left(name, kind);
 }
 
 static void mutex_killed(void)
 {
-	killed_anywhere(0);
+	killed_anywhere(&a_mutex);
 }
 
 /* Seen to fail: the end of a session that nobody watches. */
 static void sem_killed(void)
 {
-	killed_anywhere(3);
+	killed_anywhere(&sem_of_3);
+}
+
+static void alternating_killed(void)
+{
+	killed_anywhere(&alternating);
+}
+
+static void in_order_killed(void)
+{
+	killed_anywhere(&in_order);
 }
 
 /* ---- cut ---- */
@@ -295,6 +349,80 @@ static void use_sem(struct proxy *p, int type, enum cut cut, vez_cluster_t *far,
 	CHECK_EQ(vez_cluster_sem_close(sf) | vez_cluster_sem_close(sn), 0);
 }
 
+/* One that is asked for: has had its turn, or waits. */
+static void ask(vez_cluster_rwlock_t *l, bool write, vez_cluster_hold_t *h, vez_request_t *r)
+{
+	vez_request_init(r, NULL, NULL);
+	CHECK_EQ(write ? vez_cluster_rwlock_write_async(l, h, r) : vez_cluster_rwlock_read_async(l, h, r), EINPROGRESS);
+}
+
+static void had(vez_request_t *r)
+{
+	CHECK_EQ(vez_request_wait(r, SOON, NULL), 0);
+	CHECK_EQ(vez_request_result(r), 0);
+}
+
+/* Readers and writers that alternate: a writer that leaves through that connection admits the reader behind the next
+ * one, and not the one that comes when it has left; a reader is told there, sets its fence, and lets a writer go. One
+ * epoch is left, whatever was done again. */
+static void use_alternating(struct proxy *p, int type, enum cut cut, vez_cluster_t *far, vez_cluster_t *near)
+{
+	const char *name = fresh();
+	vez_cluster_rwlock_t *lf, *ln;
+	vez_cluster_hold_t hf, hn[3];
+	vez_request_t rf, rn[3];
+	CHECK_EQ(vez_cluster_rwlock_open_with(&lf, far, name, VEZ_RW_HOARE, SOON, NULL), 0);
+	CHECK_EQ(vez_cluster_rwlock_open_with(&ln, near, name, VEZ_RW_HOARE, SOON, NULL), 0);
+	p->type = type;
+	p->cut = cut;
+	p->done = 0;
+	p->cuts = 1;
+	for (int i = 0; i < 2 || (p->done == 0 && i < MOST_ROUNDS); i++) {
+		int stays = i > 0;
+		uint64_t fence;
+		CHECK_EQ(vez_cluster_rwlock_write(lf, &hf, SOON, NULL), 0);
+		fence = vez_cluster_hold_fence(&hf);
+		ask(ln, true, &hn[0], &rn[0]);
+		UNTIL(in_line("rwlock", name) == stays + 2);
+		ask(ln, false, &hn[1], &rn[1]);
+		UNTIL(in_line("rwlock", name) == stays + 3);
+		CHECK_EQ(vez_cluster_release(&hf), 0);
+		had(&rn[1]);
+		CHECK(vez_cluster_hold_fence(&hn[1]) > fence);
+		CHECK_EQ(in_line("rwlock", name), 3);
+		ask(ln, false, &hn[2], &rn[2]);
+		ask(lf, false, &hf, &rf);
+		UNTIL(in_line("rwlock", name) == 5);
+		CHECK_EQ(vez_request_result(&rn[0]), EINPROGRESS);
+		CHECK_EQ(vez_request_result(&rn[2]), EINPROGRESS);
+		CHECK_EQ(vez_cluster_release(&hn[1]), 0);
+		had(&rn[0]);
+		CHECK(vez_cluster_hold_fence(&hn[0]) > vez_cluster_hold_fence(&hn[1]));
+		CHECK_EQ(vez_request_result(&rf), EINPROGRESS);
+		CHECK_EQ(vez_request_result(&rn[2]), EINPROGRESS);
+		CHECK_EQ(vez_cluster_release(&hn[0]), 0);
+		had(&rf);
+		had(&rn[2]);
+		CHECK(vez_cluster_hold_fence(&hf) > vez_cluster_hold_fence(&hn[0]));
+		fence = vez_cluster_hold_fence(&hf);
+		ask(ln, true, &hn[0], &rn[0]);
+		CHECK_EQ(vez_cluster_release(&hn[2]), 0);
+		CHECK_EQ(vez_cluster_release(&hf), 0);
+		had(&rn[0]);
+		CHECK(vez_cluster_hold_fence(&hn[0]) > fence);
+		CHECK_EQ(vez_cluster_release(&hn[0]), 0);
+		UNTIL(in_line("rwlock", name) == 1);
+		if (cut == CUT_LATE && i == 0) {
+			p->deliver = 1;
+			UNTIL(p->delivered == 1);
+			CHECK_EQ(p->refused, 1);
+			p->deliver = p->delivered = p->refused = 0;
+		}
+	}
+	check_cut(p);
+	CHECK_EQ(vez_cluster_rwlock_close(lf) | vez_cluster_rwlock_close(ln), 0);
+}
+
 /* The connection breaks before the server gets a request of each type, and after it has answered, when nobody knows
  * whether it was done. Seen to fail: a create that is made again without a look; a removal that is not. */
 static void cut_once(const int *types, void (*use)(struct proxy *, int, enum cut, vez_cluster_t *, vez_cluster_t *))
@@ -320,11 +448,26 @@ static void sem_cut_once(void)
 	cut_once(types, use_sem);
 }
 
+/* Seen to fail: a step that makes the epoch alone, and then removes the node. */
+static void alternating_cut_once(void)
+{
+	static const int types[] = { ON_CREATE, ON_LIST, ON_GET, ON_SET, ON_MULTI, ON_DELETE, 0 };
+	cut_once(types, use_alternating);
+}
+
+/* Whether such a request is made every now and then, whatever else happens. */
+static bool is_usual(const struct kind *kind, int type)
+{
+	if (kind->is == ALTERNATING)
+		return type != ON_SYNC;
+	return type != ON_SYNC && type != ON_SET && type != (kind->is == MUTEX ? ON_DELETE : ON_MULTI);
+}
+
 /* Connections that break again and again, under load. */
-static void cut_often(uint32_t permits)
+static void cut_often(const struct kind *kind)
 {
 	enum { CUTS = 40 };
-	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, ON_LIST, ON_GET, ON_SYNC };
+	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, ON_LIST, ON_GET, ON_SYNC, ON_SET };
 	struct proxy *p = proxy_start();
 	struct load l[CLIENTS];
 	pid_t child[CLIENTS];
@@ -332,19 +475,19 @@ static void cut_often(uint32_t permits)
 	int *stop = shared(sizeof *stop);
 	const char *name = fresh();
 	for (int i = 0; i < CLIENTS; i++) {
-		l[i] = (struct load){ h, name, permits, i == 0 ? server_port : p->port, 20000, i, 1000000, 0, stop,
+		l[i] = (struct load){ h, name, kind, i == 0 ? server_port : p->port, 20000, i, 1000000, 0, stop,
 				      NULL };
 		child[i] = start_child(client, &l[i]);
 	}
 	for (int i = 0; i < CUTS; i++) {
 		uint32_t seen = __atomic_load_n(&h->count, __ATOMIC_RELAXED);
 		UNTIL(__atomic_load_n(&h->count, __ATOMIC_RELAXED) > seen + 20);
-		p->type = types[i / 2 % 6];
+		p->type = types[i / 2 % 7];
 		p->cut = i % 2 ? CUT_AFTER : CUT_BEFORE;
 		p->done = 0;
 		p->cuts = 1;
-		if (p->type == ON_SYNC || (permits == 0 && p->type == ON_DELETE) || (permits && p->type == ON_MULTI))
-			continue; /* does not happen every time */
+		if (!is_usual(kind, p->type))
+			continue;
 		UNTIL(p->done == 1);
 	}
 	p->cuts = 0;
@@ -352,18 +495,23 @@ static void cut_often(uint32_t permits)
 	for (int i = 0; i < CLIENTS; i++)
 		CHECK_EQ(end_of(child[i]), 0);
 	CHECK_EQ(history_count(h, LOST), 0);
-	check_history(h, permits);
-	check_nothing_left(name, permits);
+	check_history(h, kind);
+	check_nothing_left(name, kind);
 }
 
 static void mutex_cut_often(void)
 {
-	cut_often(0);
+	cut_often(&a_mutex);
 }
 
 static void sem_cut_often(void)
 {
-	cut_often(2);
+	cut_often(&sem_of_2);
+}
+
+static void alternating_cut_often(void)
+{
+	cut_often(&alternating);
 }
 
 /* ---- stopped ---- */
@@ -751,7 +899,7 @@ static void server_restarts(void)
 
 /* The leader is killed under load, and comes back as one of the others; sessions move to the servers that are left. Two
  * times. Seen to fail: sessions shorter than an election; what is not answered, and taken for refused. */
-static void leader_killed(uint32_t permits)
+static void leader_killed(const struct kind *kind)
 {
 	struct load l[CLIENTS];
 	struct history *h = history_new();
@@ -760,33 +908,38 @@ static void leader_killed(uint32_t permits)
 	const char *name = fresh();
 	start_three();
 	for (int i = 0; i < CLIENTS; i++)
-		l[i] = (struct load){ h, name, permits, ENSEMBLE, 60000, i, 1000000, 0, stop, lost };
+		l[i] = (struct load){ h, name, kind, ENSEMBLE, 60000, i, 1000000, 0, stop, lost };
 	clients_start(&k);
 	clients_leader_killed(&k, 2);
 	__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
 	clients_end(&k);
 	CHECK_EQ(*lost, 0);
-	check_history(h, permits);
+	check_history(h, kind);
 	server_port = ENSEMBLE;
-	check_nothing_left(name, permits);
+	check_nothing_left(name, kind);
 	ensemble_stop();
 }
 
 static void mutex_leader_killed(void)
 {
-	leader_killed(0);
+	leader_killed(&a_mutex);
 }
 
 static void sem_leader_killed(void)
 {
-	leader_killed(3);
+	leader_killed(&sem_of_3);
+}
+
+static void alternating_leader_killed(void)
+{
+	leader_killed(&alternating);
 }
 
 /* A session moves to another server while a write of it is still on its way to the first, which gets it when the
  * session has asked again at the second, and been answered. Seen to fail: the servers take it, as they do a read. */
 static void session_moves(void)
 {
-	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, 0 };
+	static const int types[] = { ON_CREATE, ON_MULTI, ON_DELETE, 0 }, rw_types[] = { ON_SET, ON_MULTI, 0 };
 	struct proxy *p;
 	int at = 0;
 	start_three();
@@ -797,6 +950,11 @@ static void session_moves(void)
 		at = (at + 1) % MEMBERS;
 		p->target = members[at].port;
 		use_mutex(p, *type, CUT_LATE, far, near);
+	}
+	for (const int *type = rw_types; *type; type++) {
+		at = (at + 1) % MEMBERS;
+		p->target = members[at].port;
+		use_alternating(p, *type, CUT_LATE, far, near);
 	}
 	CHECK_EQ(vez_cluster_check(far), 0);
 	CHECK_EQ(vez_cluster_close(far) | vez_cluster_close(near), 0);
@@ -838,12 +996,18 @@ static void many_pending(void)
 const struct test fault_tests[] = {
 	{ "faults: none, mutex", mutex_undisturbed },
 	{ "faults: none, sem", sem_undisturbed },
+	{ "faults: none, readers and writers in order", in_order_undisturbed },
+	{ "faults: none, alternating", alternating_undisturbed },
 	{ "faults: mutex, killed", mutex_killed },
 	{ "faults: sem, killed", sem_killed },
+	{ "faults: readers and writers in order, killed", in_order_killed },
+	{ "faults: alternating, killed", alternating_killed },
 	{ "faults: mutex, cut once", mutex_cut_once },
 	{ "faults: sem, cut once", sem_cut_once },
+	{ "faults: alternating, cut once", alternating_cut_once },
 	{ "faults: mutex, cut often", mutex_cut_often },
 	{ "faults: sem, cut often", sem_cut_often },
+	{ "faults: alternating, cut often", alternating_cut_often },
 	{ "faults: stopped, with fence", stopped_with_fence },
 	{ "faults: stopped, without fence", stopped_without_fence },
 	{ "faults: ended by a twin", ended_by_a_twin },
@@ -852,6 +1016,7 @@ const struct test fault_tests[] = {
 	{ "faults: server restarts", server_restarts },
 	{ "faults: mutex, leader killed", mutex_leader_killed },
 	{ "faults: sem, leader killed", sem_leader_killed },
+	{ "faults: alternating, leader killed", alternating_leader_killed },
 	{ "faults: session moves", session_moves },
 	{ "faults: many pending", many_pending },
 	{ NULL, NULL },

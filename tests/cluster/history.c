@@ -58,7 +58,7 @@ const char *history_fault(const struct history *h, uint32_t permits)
 	const char *fault = NULL;
 	size_t count = 0;
 	int64_t held = 0;
-	uint64_t last = 0;
+	uint64_t last = 0, last_alone = 0;
 	for (uint32_t i = 0; i < h->count; i++) {
 		const struct record *r = &h->records[i];
 		if (r->what != GOT)
@@ -74,10 +74,15 @@ const char *history_fault(const struct history *h, uint32_t permits)
 		held += c[i].by;
 		if (held > permits)
 			fault = "more is held than there is";
-		if (c[i].by > 0 && permits == 1 && c[i].fence <= last)
+		if (c[i].by < 0)
+			continue;
+		bool alone = c[i].by == permits;
+		if (c[i].fence <= (alone ? last : last_alone))
 			fault = "a fence does not grow";
-		if (c[i].by > 0)
+		if (c[i].fence > last)
 			last = c[i].fence;
+		if (alone)
+			last_alone = c[i].fence;
 	}
 	free(c);
 	return fault;

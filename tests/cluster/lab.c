@@ -75,14 +75,30 @@ void start_three(void)
 	CHECK_EQ(vez_cluster_make_root(&options, SOON, NULL), 0);
 }
 
+void remove_node(const char *path)
+{
+	zoo_delete(raw(), path, -1);
+}
+
 void make_node(const char *path)
 {
 	CHECK_EQ(zoo_create(raw(), path, "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0), ZOK);
 }
 
-void remove_node(const char *path)
+bool node_below(const char *path, const char *begins, char found[512])
 {
-	zoo_delete(raw(), path, -1);
+	struct String_vector names = { 0, NULL };
+	bool is_there = false;
+	questions++;
+	CHECK_EQ(zoo_get_children(raw(), path, 0, &names), ZOK);
+	for (int i = 0; i < names.count; i++) {
+		if (strncmp(names.data[i], begins, strlen(begins)) != 0)
+			continue;
+		snprintf(found, 512, "%s/%s", path, names.data[i]);
+		is_there = true;
+	}
+	deallocate_String_vector(&names);
+	return is_there;
 }
 
 void end_session(const struct proxy *p)

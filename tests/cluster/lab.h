@@ -83,8 +83,10 @@ void start_three(void); /* ensemble_start; then the root's node is made */
 extern int questions;
 /* How many nodes are below this one; -1: it is not there. */
 int nodes(const char *path);
-void make_node(const char *path);
 void remove_node(const char *path);
+void make_node(const char *path); /* one that stays */
+/* The path of one below this one whose name begins so. False: there is none. */
+bool node_below(const char *path, const char *begins, char found[512]);
 /* How many are below the object's node: who holds and who waits. */
 int in_line(const char *kind, const char *name);
 
@@ -136,7 +138,7 @@ void clients_end(const struct clients *k); /* each with status 0 */
 enum cut { CUT_NEVER, CUT_BEFORE, CUT_AFTER, CUT_LATE };
 
 /* Request types on the wire. */
-enum { ON_DELETE = 2, ON_EXISTS = 3, ON_GET = 4, ON_LIST = 8, ON_SYNC = 9, ON_MULTI = 14, ON_CREATE = 15 };
+enum { ON_DELETE = 2, ON_EXISTS = 3, ON_GET = 4, ON_SET = 5, ON_LIST = 8, ON_SYNC = 9, ON_MULTI = 14, ON_CREATE = 15 };
 
 struct proxy {
 	int port;
@@ -178,8 +180,9 @@ struct history {
 
 struct history *history_new(void);
 void note(struct history *h, int client, int round, enum happened what, uint32_t n, uint64_t fence);
-/* Never more than permits held at once by who was not stopped or killed; fences grow in the order of holds, where that
- * is the order of places. Says what is wrong, or returns NULL. */
+/* Never more than permits held at once by who was not stopped or killed; the fence of a hold is larger than those of
+ * all before it that it excludes: all if it has every permit, or those that had. Says what is wrong, or returns NULL.
+ * */
 const char *history_fault(const struct history *h, uint32_t permits);
 /* Of several clients: how many GOT. */
 size_t history_count(const struct history *h, enum happened what);

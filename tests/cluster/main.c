@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-static const struct test *const all[] = { session_tests, mutex_tests, sem_tests, event_tests, fault_tests,
+static const struct test *const all[] = { session_tests, mutex_tests, sem_tests, rwlock_tests, event_tests, fault_tests,
 						monitor_tests, synchronizer_tests, barrier_tests, remote_tests,
 					     tool_tests, part_tests };
 

@@ -3,6 +3,7 @@
  * which must see faults. */
 #include "../../src/cluster/call.h"
 #include "../../src/cluster/list.h"
+#include "../../src/cluster/turns.h"
 #include "lab.h"
 
 #include "test.h"
@@ -35,7 +36,7 @@ static void names_of_requests(void)
 {
 	const char *bad[] = { "", "-", "closed", "1", "1-a", "1-a-1-", "1-a-1-x", "1-a-1-12x", "-1-a-1-0000000001",
 			      "x-a-1-0000000001", "1--1-0000000001", "4294967296-a-1-0000000001",
-			      "1-a-1-9999999999", " 1-a-1-0000000001" };
+			      "1-a-1-9999999999", " 1-a-1-0000000001", "epoch-0000000001" };
 	char name[VEZ__NODE], whole[VEZ__NODE + 16];
 	struct vez__entry e;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -71,9 +72,83 @@ static void names_of_calls(void)
 	}
 }
 
+/* One letter for each in line: whether it holds (!) or not (-). */
+static void check_turns(char **names, int count, const char *hold)
+{
+	struct String_vector v = { count, names };
+	struct vez__turns t;
+	size_t n;
+	struct vez__entry *e = vez__entries_read(&v, &n, NULL, NULL);
+	CHECK_EQ(n, strlen(hold));
+	vez__turns_read(&t, &v, e, n);
+	for (size_t i = 0; i < n; i++)
+		CHECK_EQ(vez__turns_holds(&t, e, i), hold[i] == '!');
+	free(e);
+}
+
+/* Readers that came before the epoch, and none that came after it, also where numbers wrap in between; of several
+ * epochs the last one counts. Seen to fail: numbers that are compared as they are; the first epoch that is found; a
+ * reader that is not admitted, or always; a writer that does not wait for who was admitted. */
+static void turns(void)
+{
+	char *plain[] = { "9-a-1-0000000010", "1-b-2-0000000011", "9-c-3-0000000012", "1-d-4-0000000013",
+			  "1-f-6-0000000015", "epoch-0000000009", "epoch-0000000014" };
+	char *wraps[] = { "9-a-1-2147483646", "1-b-2-2147483647", "1-c-3--2147483648", "1-d-4--2147483646",
+			  "epoch--2147483647", "epoch-2147483640" };
+	char *before[] = { "9-a-1--2147483648", "1-b-2--2147483647", "epoch-2147483647" };
+	char *readers[] = { "1-a-1-0000000001", "1-b-2-0000000002", "9-c-3-0000000003", "1-d-4-0000000004" };
+	char *bad[] = { "9-a-1-0000000001", "1-b-2-0000000002", "epoch-", "epoch-x", "epoch-0000000009x" };
+	check_turns(plain, 7, "-!-!-");
+	check_turns(wraps, 6, "-!!-");
+	check_turns(before, 3, "!-");
+	check_turns(readers, 4, "!!--");
+	check_turns(bad, 5, "!-");
+}
+
+/* An epoch goes when it is far behind, and nobody is left whom it has admitted. Seen to fail: one that never does; one
+ * that does while a reader before it is there. */
+static void epochs_outlived(void)
+{
+	char *far[] = { "1-a-1-0000000001", "epoch--1073741825" };
+	char *near[] = { "1-a-1-0000000001", "epoch--1073741822" };
+	char *none[] = { "1-a-1-0000000001", "1-b-2-0000000002" };
+	char *used[] = { "1-a-1--2147483648", "epoch--2000000000" };
+	char **all[] = { far, near, none, used };
+	for (int i = 0; i < 4; i++) {
+		struct String_vector v = { 2, all[i] };
+		struct vez__turns t;
+		size_t n;
+		struct vez__entry *e = vez__entries_read(&v, &n, NULL, NULL);
+		vez__turns_read(&t, &v, e, n);
+		CHECK_EQ(vez__turns_outlived(&t, 1), i == 0);
+		free(e);
+	}
+}
+
 static void add(struct history *h, int64_t when, int client, enum happened what, uint64_t fence)
 {
 	h->records[h->count++] = (struct record){ when, fence, 1, client, 0, what };
+}
+
+static void add_of(struct history *h, uint32_t n, int client, uint64_t fence)
+{
+	h->records[h->count] = (struct record){ h->count, fence, n, client, 0, GOT };
+	h->count++;
+	h->records[h->count] = (struct record){ h->count, fence, n, client, 0, GIVES_BACK };
+	h->count++;
+}
+
+/* Of readers and writers: what could not be held together has growing fences. Seen to fail: no look at fences where
+ * there are several permits. */
+static void checker_sees_fences(void)
+{
+	struct history *good = history_new(), *writer = history_new(), *reader = history_new();
+	add_of(good, 8, 1, 5), add_of(good, 1, 2, 7), add_of(good, 1, 3, 6), add_of(good, 8, 4, 8);
+	add_of(writer, 1, 2, 7), add_of(writer, 1, 3, 5), add_of(writer, 8, 4, 6);
+	add_of(reader, 8, 2, 7), add_of(reader, 1, 3, 8), add_of(reader, 1, 4, 6);
+	CHECK(history_fault(good, 8) == NULL);
+	CHECK(history_fault(writer, 8) != NULL);
+	CHECK(history_fault(reader, 8) != NULL);
 }
 
 /* Holds that overlap, a fence that falls, are seen; who lost its hold is not blamed. */
@@ -111,7 +186,10 @@ const struct test part_tests[] = {
 	{ "parts: places wrap", places_wrap },
 	{ "parts: names of requests", names_of_requests },
 	{ "parts: names of calls", names_of_calls },
+	{ "parts: turns of readers and writers", turns },
+	{ "parts: epochs that are outlived", epochs_outlived },
 	{ "parts: what is no answer", no_answers },
 	{ "parts: checker sees faults", checker_sees_faults },
+	{ "parts: checker sees fences", checker_sees_fences },
 	{ NULL, NULL },
 };

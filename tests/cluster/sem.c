@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Semaphore and readers-writers. "Seen to fail" names a change of the library with which a test did. */
+/* The semaphore. "Seen to fail" names a change of the library with which a test did. */
 #include "lab.h"
 
 #include "test.h"
@@ -137,47 +137,10 @@ static void leaving_together(void)
 	end_three(&t);
 }
 
-/* Readers together, writers alone, in the order in which they came. Seen to fail: a writer that takes one permit. */
-static void readers_and_writers(void)
-{
-	vez_cluster_t *c[2] = { open_session(10000), open_session(10000) };
-	vez_cluster_rwlock_t *l[2];
-	vez_cluster_hold_t read[3], write;
-	vez_request_t r[2];
-	const char *name = fresh();
-	for (int i = 0; i < 2; i++)
-		CHECK_EQ(vez_cluster_rwlock_open(&l[i], c[i], name, SOON, NULL), 0);
-	CHECK_EQ(vez_cluster_rwlock_read(l[0], &read[0], SOON, NULL), 0);
-	CHECK_EQ(vez_cluster_rwlock_read(l[1], &read[1], SOON, NULL), 0);
-	vez_request_init(&r[0], NULL, NULL);
-	CHECK_EQ(vez_cluster_rwlock_write_async(l[1], &write, &r[0]), EINPROGRESS);
-	UNTIL(in_line("rwlock", name) == 3);
-	vez_request_init(&r[1], NULL, NULL);
-	CHECK_EQ(vez_cluster_rwlock_read_async(l[0], &read[2], &r[1]), EINPROGRESS);
-	UNTIL(in_line("rwlock", name) == 4);
-	CHECK_EQ(vez_cluster_release(&read[0]), 0);
-	UNTIL(in_line("rwlock", name) == 3);
-	CHECK_EQ(vez_request_result(&r[0]), EINPROGRESS);
-	CHECK_EQ(vez_cluster_release(&read[1]), 0);
-	CHECK_EQ(vez_request_wait(&r[0], SOON, NULL), 0);
-	CHECK_EQ(vez_request_result(&r[0]), 0);
-	CHECK_EQ(vez_request_result(&r[1]), EINPROGRESS);
-	CHECK_EQ(vez_cluster_release(&write), 0);
-	CHECK_EQ(vez_request_wait(&r[1], SOON, NULL), 0);
-	CHECK_EQ(vez_request_result(&r[1]), 0);
-	CHECK_EQ(vez_cluster_release(&read[2]), 0);
-	UNTIL(in_line("rwlock", name) == 0);
-	for (int i = 0; i < 2; i++) {
-		CHECK_EQ(vez_cluster_rwlock_close(l[i]), 0);
-		CHECK_EQ(vez_cluster_close(c[i]), 0);
-	}
-}
-
 const struct test sem_tests[] = {
 	{ "sem: several permits", several_permits },
 	{ "sem: the head gives up", the_head_gives_up },
 	{ "sem: many at once", many_at_once },
 	{ "sem: leaving together", leaving_together },
-	{ "sem: readers and writers", readers_and_writers },
 	{ NULL, NULL },
 };

@@ -52,6 +52,7 @@ static void usage(void)
 	CHECK_EQ(run_tool("-r /nobody lock a -- true 2>/dev/null"), 74);
 	CHECK_EQ(run_tool("-p -r /tool/deep lock a -- true"), 0);
 	CHECK_EQ(run_tool("-k 2 sem a -- true 2>/dev/null"), 74);
+	CHECK_EQ(run_tool("-o readers read a -- true 2>/dev/null"), 2);
 }
 
 static void passes_the_exit_status(void)
@@ -62,6 +63,17 @@ static void passes_the_exit_status(void)
 	CHECK_EQ(run_tool("-n 2 -k 2 sem t2 -- true"), 0);
 	CHECK_EQ(run_tool("read t3 -- true"), 0);
 	CHECK_EQ(run_tool("write t3 -- sh -c 'test \"$VEZ_CLUSTER_FENCE\" -gt 0'"), 0);
+}
+
+/* Seen to fail: a policy that is not passed on. */
+static void policies(void)
+{
+	CHECK_EQ(run_tool("-o hoare write t10 -- true"), 0);
+	CHECK_EQ(run_tool("-o hoare read t10 -- true"), 0);
+	CHECK_EQ(run_tool("read t10 -- true 2>/dev/null"), 74);
+	CHECK_EQ(run_tool("-o fifo write t11 -- true"), 0);
+	CHECK_EQ(run_tool("read t11 -- true"), 0);
+	CHECK_EQ(run_tool("-o hoare read t11 -- true 2>/dev/null"), 74);
 }
 
 /* Eight add one to a number in a file. Seen to fail: the command is run without waiting. */
@@ -159,6 +171,7 @@ static void breaks_the_barrier(void)
 const struct test tool_tests[] = {
 	{ "tool: usage", usage },
 	{ "tool: passes the exit status", passes_the_exit_status },
+	{ "tool: policies", policies },
 	{ "tool: one at a time", one_at_a_time },
 	{ "tool: not had", not_had },
 	{ "tool: ends with the hold", ends_with_the_hold },

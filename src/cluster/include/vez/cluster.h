@@ -18,8 +18,9 @@
  * so as long as the process runs and both clocks run at one rate. From then on nothing in the session works: every
  * wait ends with VEZ_ELOST, every hold's token fires; close the session and open another. A process that was stopped,
  * or slept with its machine, may learn of it too late: what is outside the servers is protected only by a fence.
- * Fence: each hold has a number that is larger than those of all holds of the same object before it. A resource that
- * refuses what comes with a smaller fence than the largest that it has seen is never damaged by a holder of the past.
+ * Fence: each hold has a number that is larger than those of all holds of the same object before it (of a
+ * readers-writers lock with VEZ_RW_HOARE: of those that excluded it). A resource that refuses what comes with a
+ * smaller fence than the largest that it has seen is never damaged by a holder of the past.
  * A broken connection alone ends nothing: the session connects again by itself, and what was asked is asked again; it
  * is done once.
  *
@@ -45,6 +46,7 @@
 #include <vez/cancel.h>
 #include <vez/deadline.h>
 #include <vez/request.h>
+#include <vez/rwlock.h>
 
 VEZ_BEGIN_DECLS_
 
@@ -151,11 +153,19 @@ int vez_cluster_sem_acquire_async(vez_cluster_sem_t *s, uint32_t n, vez_cluster_
 
 typedef struct vez_cluster_rwlock vez_cluster_rwlock_t;
 
+/* First come first served: readers that come one after another read together, up to VEZ_CLUSTER_SEM_MAX. EPROTO: it
+ * exists with another policy, or was made by others. */
 int vez_cluster_rwlock_open(vez_cluster_rwlock_t **l, vez_cluster_t *c, const char *name, vez_deadline_t deadline,
 			    vez_cancel_t *cancel);
+
+/* The same with a policy of vez/rwlock.h: VEZ_RW_FIFO is first come first served. VEZ_RW_HOARE: a writer that waits
+ * holds back new readers; a writer that leaves admits every reader that is in line then, and no other, before the next
+ * writer. One that dies, or gives up before it holds, admits nobody: those behind it go on in order. Each hold costs
+ * one write more. EINVAL: another policy. */
+int vez_cluster_rwlock_open_with(vez_cluster_rwlock_t **l, vez_cluster_t *c, const char *name, unsigned policy,
+				 vez_deadline_t deadline, vez_cancel_t *cancel);
 int vez_cluster_rwlock_close(vez_cluster_rwlock_t *l);
 
-/* First come first served: readers that come one after another read together, up to VEZ_CLUSTER_SEM_MAX. */
 int vez_cluster_rwlock_read(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez_deadline_t deadline,
 			    vez_cancel_t *cancel);
 int vez_cluster_rwlock_read_async(vez_cluster_rwlock_t *l, vez_cluster_hold_t *h, vez_request_t *r);
