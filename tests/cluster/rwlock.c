@@ -298,40 +298,54 @@ static void limits(void)
 /* ---- killed ---- */
 
 struct victim {
-	const char *name;
-	int *holds;
+	struct {
+		char name[64];
+		int goes;
+		int holds;
+	} *shared;
 	bool writes;
+	pid_t child;
 };
 
-/* Asks, says when it has, and waits to be killed. */
+#define GOES(v) __atomic_load_n(&(v).shared->goes, __ATOMIC_ACQUIRE)
+#define HOLDS(v) __atomic_load_n(&(v).shared->holds, __ATOMIC_ACQUIRE)
+
+/* Asks when it is told to, says when it has, and waits to be killed. */
 static int ask_and_stay(void *arg)
 {
 	struct victim *v = arg;
+	UNTIL(GOES(*v));
 	vez_cluster_t *c = open_session(300);
 	vez_cluster_rwlock_t *l;
 	vez_cluster_hold_t h;
-	CHECK_EQ(vez_cluster_rwlock_open_with(&l, c, v->name, VEZ_RW_HOARE, SOON, NULL), 0);
+	CHECK_EQ(vez_cluster_rwlock_open_with(&l, c, v->shared->name, VEZ_RW_HOARE, SOON, NULL), 0);
 	CHECK_EQ(v->writes ? vez_cluster_rwlock_write(l, &h, SOON, NULL) :
 			     vez_cluster_rwlock_read(l, &h, SOON, NULL), 0);
-	__atomic_store_n(v->holds, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&v->shared->holds, 1, __ATOMIC_RELEASE);
 	for (;;)
 		pause();
 	return 0;
 }
 
-static pid_t start_victim(struct locks *t, struct victim *v, bool writes)
+/* Before this process has threads: a child that has been forked beside some may make none under ThreadSanitizer. */
+static void start_victim(struct victim *v, bool writes)
 {
-	*v = (struct victim){ t->name, shared(sizeof *v->holds), writes };
-	return start_child(ask_and_stay, v);
+	v->shared = shared(sizeof *v->shared);
+	v->writes = writes;
+	v->child = start_child(ask_and_stay, v);
 }
 
-static void kill_victim(pid_t child)
+static void tell_victim(const struct victim *v, const struct locks *t)
 {
-	kill(child, SIGKILL);
-	CHECK_EQ(end_of(child), 1000 + SIGKILL);
+	snprintf(v->shared->name, sizeof v->shared->name, "%s", t->name);
+	__atomic_store_n(&v->shared->goes, 1, __ATOMIC_RELEASE);
 }
 
-#define HOLDS(v) __atomic_load_n((v).holds, __ATOMIC_ACQUIRE)
+static void kill_victim(const struct victim *v)
+{
+	kill(v->child, SIGKILL);
+	CHECK_EQ(end_of(v->child), 1000 + SIGKILL);
+}
 
 /* A writer that is killed while it holds admits nobody: the line goes on in order. Seen to fail: the end of a session
  * that nobody watches. */
@@ -339,13 +353,14 @@ static void writer_killed(void)
 {
 	struct locks t;
 	struct victim v;
+	start_victim(&v, true);
 	open_locks(&t, VEZ_RW_HOARE);
-	pid_t child = start_victim(&t, &v, true);
+	tell_victim(&v, &t);
 	UNTIL(HOLDS(v));
 	ask_behind(&t, 0, false, 0);
 	ask_behind(&t, 1, true, 1);
 	ask_behind(&t, 2, false, 2);
-	kill_victim(child);
+	kill_victim(&v);
 	had(&t, 0);
 	waits(&t, 1);
 	waits(&t, 2);
@@ -365,13 +380,14 @@ static void waiting_writer_killed(void)
 {
 	struct locks t;
 	struct victim v;
+	start_victim(&v, true);
 	open_locks(&t, VEZ_RW_HOARE);
 	have(&t, 0, false, 0);
-	pid_t child = start_victim(&t, &v, true);
+	tell_victim(&v, &t);
 	UNTIL(nodes(t.path) == 2);
 	ask_behind(&t, 1, false, 1);
 	ask_behind(&t, 2, true, 2);
-	kill_victim(child);
+	kill_victim(&v);
 	had(&t, 1);
 	CHECK(!HOLDS(v));
 	waits(&t, 2);
@@ -391,13 +407,14 @@ static void admitted_reader_killed(bool gives_up)
 {
 	struct locks t;
 	struct victim v;
+	start_victim(&v, false);
 	open_locks(&t, VEZ_RW_HOARE);
 	have(&t, 0, true, 0);
 	if (gives_up)
 		ask_behind(&t, 2, true, 2);
 	ask_behind(&t, 1, true, 1);
 	int before = nodes(t.path);
-	pid_t child = start_victim(&t, &v, false);
+	tell_victim(&v, &t);
 	UNTIL(nodes(t.path) == before + 1);
 	give_back(&t, 0);
 	UNTIL(HOLDS(v));
@@ -407,7 +424,7 @@ static void admitted_reader_killed(bool gives_up)
 		UNTIL(nodes(t.path) == 3);
 		waits(&t, 1);
 	}
-	kill_victim(child);
+	kill_victim(&v);
 	had(&t, 1);
 	give_back(&t, 1);
 	close_locks(&t, 1);
