@@ -226,24 +226,6 @@ void vez__call_mark(vez_cluster_t *c, answered_fn *answered, void *arg, const ch
 	sent(call, zoo_amulti(c->zh, count + and_delete, m->ops, m->results, void_answer, call));
 }
 
-void vez__call_replace(vez_cluster_t *c, answered_fn *answered, void *arg, const char *path, const char *const *others,
-		       int count)
-{
-	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-	struct vez__call *call = new_call(c, answered, arg);
-	struct vez__marks *m = calloc(1, sizeof *m + ((size_t)count + 1) * sizeof m->paths[0]);
-	if (!m)
-		abort();
-	call->marks = m;
-	strcpy(m->paths[count], path);
-	zoo_create_op_init(&m->ops[0], m->paths[count], "", 0, acl, ZOO_SEQUENCE, NULL, 0);
-	for (int i = 0; i < count; i++) {
-		strcpy(m->paths[i], others[i]);
-		zoo_delete_op_init(&m->ops[i + 1], m->paths[i], -1);
-	}
-	sent(call, zoo_amulti(c->zh, count + 1, m->ops, m->results, void_answer, call));
-}
-
 void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct vez__edit *edits, int count)
 {
 	const struct ACL_vector *acl = c->authenticated ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
@@ -258,7 +240,7 @@ void vez__call_edit(vez_cluster_t *c, answered_fn *answered, void *arg, struct v
 	for (int i = 0; i < count; i++) {
 		struct vez__edit *e = &edits[i];
 		if (e->creates)
-			zoo_create_op_init(&call->ops[i], e->path, "", 0, acl, ZOO_EPHEMERAL, NULL, 0);
+			zoo_create_op_init(&call->ops[i], e->path, "", 0, acl, e->flags, NULL, 0);
 		else if (e->only_check)
 			zoo_check_op_init(&call->ops[i], e->path, e->version);
 		else if (e->data)

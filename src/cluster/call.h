@@ -75,11 +75,6 @@ void vez__call_sync(vez_cluster_t *c, void (*answered)(void *, const struct vez_
 void vez__call_mark(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
 		    const char *const *paths, int count, bool and_delete);
 
-/* Creates a node that stays, to whose name the servers append its number, and then deletes the others, at most two: all
- * of it, or nothing. */
-void vez__call_replace(vez_cluster_t *c, void (*answered)(void *, const struct vez__answer *), void *arg,
-		       const char *path, const char *const *others, int count);
-
 /* What a transaction does to one node, if that is of this version (-1: in any case). */
 struct vez__edit {
 	char path[VEZ__PATH];
@@ -87,7 +82,8 @@ struct vez__edit {
 	int size;
 	int version;
 	bool only_check; /* it has to be there */
-	bool creates;    /* an ephemeral node, empty */
+	bool creates;    /* the node is made, empty */
+	int flags;       /* of one that is made: ZOO_EPHEMERAL, ZOO_SEQUENCE */
 };
 
 /* Does all of it, or nothing. Takes over the edits, which are allocated. */

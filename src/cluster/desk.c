@@ -339,7 +339,8 @@ static void hand_own(struct vez__desk *d, bool in_hand)
 			continue;
 		s->in_hand = in_hand && d->batch.calls[i].answered;
 		s->listens |= d->batch.calls[i].answered;
-		vez__slip_again(s);
+		if (!in_hand)
+			vez__slip_again(s);
 	}
 	for (size_t i = 0; i < d->part_count; i++)
 		hand_own(&d->parts[i], in_hand);
@@ -490,6 +491,7 @@ static void commit(struct vez__desk *d)
 	}
 	if (d->duty_made) {
 		strcpy(edits[count].path, d->duty_path);
+		edits[count].flags = ZOO_EPHEMERAL;
 		edits[count++].creates = true;
 	}
 	hand_own(d, true);

@@ -716,12 +716,19 @@ static void replaced(void *arg, const struct vez__answer *a)
 /* Its node goes, and a new epoch takes the place of the one that is there. */
 static void remove_with_epoch(struct vez__claim *claim, const char *path)
 {
-	char made_epoch[VEZ__PATH], epoch[VEZ__PATH];
-	const char *paths[] = { epoch, path };
-	bool there = claim->epoch[0] != '\0';
-	path_of(claim->line, VEZ__EPOCH_PREFIX, made_epoch);
-	path_of(claim->line, claim->epoch, epoch);
-	vez__call_replace(claim->line->c, replaced, claim, made_epoch, there ? paths : paths + 1, there ? 2 : 1);
+	struct vez__edit *edits = calloc(3, sizeof *edits);
+	int count = 0;
+	if (!edits)
+		abort();
+	for (int i = 0; i < 3; i++)
+		edits[i].version = -1;
+	path_of(claim->line, VEZ__EPOCH_PREFIX, edits[count].path);
+	edits[count].creates = true;
+	edits[count++].flags = ZOO_SEQUENCE;
+	if (claim->epoch[0])
+		path_of(claim->line, claim->epoch, edits[count++].path);
+	strcpy(edits[count++].path, path);
+	vez__call_edit(claim->line->c, replaced, claim, edits, count);
 }
 
 static void remove_node(struct vez__claim *claim)
