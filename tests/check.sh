@@ -4,7 +4,8 @@
 #
 # Seen to fail: a check without the limit, without the search for reports, without ASAN_OPTIONS, and one that believes
 # Tested: 0; one that stops what goes on saying something, or what others keep from the processor; one that lets SIGINT be
-# ignored, or leaves what a program has started; one that keeps to itself what was skipped, or runs no emulator.
+# ignored, or leaves what a program has started, or what of that ignores SIGTERM; one that keeps to itself what was
+# skipped, or runs no emulator.
 cd "$(dirname "$0")/.."
 . tests/lib/prelude.sh
 mkdir "$tmp/classics" "$tmp/examples"
@@ -58,7 +59,7 @@ END
 { echo '[ -n "${EMULATED:-}" ] || exit 1'; tail -n +2 "$tmp/good"; } | program emulated
 ignored=$(grep SigIgn /proc/self/status)
 echo "[ \"\$(grep SigIgn /proc/self/status)\" = '$ignored' ]" | program signals.sh
-printf 'setsid sleep 98765 & echo started; wait' | program starts.sh
+printf 'setsid sleep 98765 & setsid sh -c "trap \"\" TERM; exec sleep 98765" & echo started; wait' | program starts.sh
 echo 'echo "file.c:3:5: runtime error: shift exponent is negative"' | program classics/reported
 # shellcheck disable=SC2016 # the program's own words
 echo 'echo "1 passed, 9 failed"; echo "$1 passed, $2 failed"; exit $3' | program command
