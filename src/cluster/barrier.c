@@ -265,13 +265,10 @@ static void compare(vez_cluster_barrier_t *b, const struct String_vector *names)
 
 static void on_members(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
 	vez_cluster_barrier_t *b = ctx;
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
 		return;
-	vez__session_enter(c);
 	b->watched = false;
 	if (!b->left && !c->over)
 		vez__job_queue(c, &b->job);

@@ -10,7 +10,7 @@
  *  desk     an object that is open; all inside the session's monitor, but the batch while it is served
  *           wanted    a look is to follow. busy: one is under way: line and state are read; then, if this process is
  *                     the one that serves, the calls; they are served, outside; and committed
- *           on_duty   its last commit was made, and what came meanwhile is to be served, too. summoned: so is what the
+ *           goes_on   its last commit was made, and what came meanwhile is to be served, too. summoned: so is what the
  *                     next look finds, whatever comes of the one that is under way
  *           outrun    its last commit was refused; last_seen, had_seen: what "s" had said of calls before
  *           batch     the calls of the line; its state is what "s" of that version says
@@ -21,7 +21,8 @@
  *                     OWN; LEAVING, it is being removed. duty_listed: "duty" was in the line that was read last.
  *                     duty_made: it is part of the commit that is under way
  *           relies    the last look left everything to who has duty. owes: it was to serve what it finds, and will be
- *                     when that duty ends. turns: so many commits take no duty
+ *                     when that duty ends. duty_rests: so many commits take no duty
+ *           said      what its own last commit has left in "s", if it has duty: the next look takes it, or drops it
  * Invariants
  *  K1 a commit is one transaction: "s", if nobody has set it meanwhile; and for each call that was served its result,
  *     and the end of its node; nothing of it, if one of these nodes is not there. So the commits form one sequence, and
@@ -42,9 +43,15 @@
  *     states, and looks after each change. It knows that the call waits: it has committed that itself, or has got a
  *     mark in the commit. Of a desk with parts the process of the first that waits serves; the others watch its
  *     session. A watch is set by what reads the state: what changes afterwards is told.
- *  K5 the line is read before the state: what the state says of calls is true of a line that is not newer. A call that
- *     was made and is not in the list has its result. So has one that is in the list, not after "seen" and not among
- *     those who wait: it went between the two.
+ *  K5 where the state is read, the line is read before it: what the state says of calls is true of a line that is not
+ *     newer. A call that was made and is not in the list has its result. So has one that is in the list, not after
+ *     "seen" and not among those who wait: it went between the two.
+ *     Who has duty goes by what its own last commit has left in "s", and reads the line alone: no call is in that line
+ *     that this commit has given its result. If another has committed since, some calls that were seen seem unseen, but
+ *     none the other way round, and some seem to wait that do not: what is served by mistake is not committed (K1), and
+ *     the next look reads "s". The other commit has asked those that wait; if it says that there are more, its process
+ *     looks on, by what "s" says. Who has a call that waits, and that only its own process asks (K4), reads "s" in
+ *     every look.
  *  K6 a commit of a desk with parts sets or checks the state of each, and asks those that wait there before it: to who
  *     waits at a part it is a commit as any other. Of optimistic commits one at least succeeds, so that no order of
  *     desks can deadlock and nothing is held by a process that dies.
@@ -79,8 +86,8 @@
 #define MOST_AT_ONCE 256
 #define MOST_BYTES (192 * 1024) /* in a transaction: far below what a server takes */
 #define DUTY "duty"
-#define MANY_CALLS 2            /* of others, served at once: it is worth while to be on duty */
-#define MANY_COMMITS 16         /* so many it is not, when one's own process had to run a call */
+#define MANY_CALLS 2            /* of others, served at once: it is worth while to take duty */
+#define MANY_COMMITS 16         /* so many take none, after the turn of another process's own call */
 #define HEAD 10                 /* bytes of "s": a letter, flags, seen, how many wait */
 
 static void want_look(struct vez__desk *d)
@@ -173,7 +180,11 @@ static void clear_batch(struct vez__desk *d)
 	d->batch = (struct vez__batch){ .state = state };
 }
 
-static void choose(struct vez__desk *d);
+static void forget_said(struct vez__desk *d)
+{
+	free(d->said);
+	d->said = NULL;
+}
 
 static void finish(struct vez__desk *d)
 {
@@ -185,43 +196,6 @@ static void finish(struct vez__desk *d)
 
 /* ---- duty ---- */
 
-static void duty_ended(zhandle_t *zh, int type, int state, const char *path, void *ctx)
-{
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
-	struct vez__desk *d = ctx;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
-		return;
-	vez__session_enter(c);
-	if (d->duty == VEZ__DUTY_OTHERS || d->duty == VEZ__DUTY_ASKED) {
-		d->duty = VEZ__DUTY_UNKNOWN;
-		d->summoned |= d->owes;
-		d->owes = false;
-		if (d->relies || !cds_list_empty(&d->slips))
-			want_look(d);
-	}
-	vez__session_leave(c);
-}
-
-static void duty_asked(void *arg, const struct vez__answer *a)
-{
-	struct vez__desk *d = arg;
-	if (a->rc == ZOK && d->duty == VEZ__DUTY_ASKED && !d->c->over) {
-		d->duty = (uint64_t)a->stat->ephemeralOwner == d->c->id ? VEZ__DUTY_OWN : VEZ__DUTY_OTHERS;
-		choose(d);
-		return;
-	}
-	d->duty = VEZ__DUTY_UNKNOWN;
-	d->wanted = true;
-	finish(d);
-}
-
-static void ask_for_duty(struct vez__desk *d)
-{
-	d->duty = VEZ__DUTY_ASKED;
-	vez__call_get(d->c, duty_asked, d, d->duty_path, duty_ended, d);
-}
-
 static void duty_left(void *arg, const struct vez__answer *a)
 {
 	struct vez__desk *d = arg;
@@ -232,7 +206,7 @@ static void duty_left(void *arg, const struct vez__answer *a)
 
 static void leave_duty(struct vez__desk *d)
 {
-	d->on_duty = false;
+	d->goes_on = false;
 	d->duty = VEZ__DUTY_LEAVING;
 	listen_all(d);
 	vez__call_delete(d->c, duty_left, d, d->duty_path);
@@ -243,11 +217,11 @@ static bool takes_duty(struct vez__desk *d)
 {
 	const struct vez__batch *b = &d->batch;
 	size_t others = 0;
-	if (d->turns > 0)
-		d->turns--;
+	if (d->duty_rests > 0)
+		d->duty_rests--;
 	if (b->turn)
-		d->turns = MANY_COMMITS;
-	if (d->part_count > 0 || d->turns > 0 || d->duty_listed || d->duty != VEZ__DUTY_UNKNOWN)
+		d->duty_rests = MANY_COMMITS;
+	if (d->part_count > 0 || d->duty_rests > 0 || d->duty_listed || d->duty != VEZ__DUTY_UNKNOWN)
 		return false;
 	for (size_t i = 0; i < b->considered; i++)
 		others += b->calls[i].answered && b->calls[i].entry.session != d->c->id;
@@ -286,8 +260,17 @@ static bool read_state(struct vez__desk *d, const struct vez__answer *a)
 	return true;
 }
 
-static void *new_state(const struct vez__batch *b, int32_t seen, int *length)
+/* The last that is seen when this commit is made. */
+static int32_t seen_after(const struct vez__desk *d)
 {
+	const struct vez__batch *b = &d->batch;
+	const struct vez__served *last = b->considered > 0 ? &b->calls[b->considered - 1] : NULL;
+	return last && !last->blocked ? last->entry.number : d->seen;
+}
+
+static void *new_state(const struct vez__desk *d, int *length)
+{
+	const struct vez__batch *b = &d->batch;
 	size_t waiting = 0, at = HEAD;
 	for (size_t i = 0; i < b->considered; i++)
 		waiting += b->calls[i].value && !b->calls[i].answered;
@@ -296,7 +279,7 @@ static void *new_state(const struct vez__batch *b, int32_t seen, int *length)
 		abort();
 	v[0] = '1';
 	v[1] = b->more;
-	vez__put_number(v + 2, (uint32_t)seen);
+	vez__put_number(v + 2, (uint32_t)seen_after(d));
 	vez__put_number(v + 6, (uint32_t)waiting);
 	for (size_t i = 0; i < b->considered; i++) {
 		if (!b->calls[i].value || b->calls[i].answered)
@@ -349,9 +332,13 @@ static void hand_own(struct vez__desk *d, bool in_hand)
 /* Those of parts that would have made the transaction too long are asked in another one. */
 static void look_at_parts(struct vez__desk *d)
 {
-	for (size_t i = 0; i < d->part_count; i++)
-		if (d->parts[i].batch.more)
-			want_look(d->parts[i].looks_on);
+	for (size_t i = 0; i < d->part_count; i++) {
+		struct vez__desk *own = d->parts[i].looks_on;
+		if (!d->parts[i].batch.more)
+			continue;
+		forget_said(own); /* it does not know that there are more */
+		want_look(own);
+	}
 }
 
 static void committed(void *arg, const struct vez__answer *a)
@@ -363,9 +350,13 @@ static void committed(void *arg, const struct vez__answer *a)
 		look_at_parts(d);
 	}
 	if (a->rc == ZOK || vez__unanswered(a->rc))
-		d->on_duty = true;
+		d->goes_on = true;
 	if (a->rc == ZOK && d->duty_made)
 		d->duty = VEZ__DUTY_OWN;
+	if (a->rc == ZOK && d->duty == VEZ__DUTY_OWN && d->version >= 0 && d->version < INT32_MAX) {
+		d->said = new_state(d, &d->said_length);
+		d->version++;
+	}
 	d->outrun = a->rc == ZBADVERSION;
 	d->had_seen = d->any_seen;
 	d->last_seen = d->seen;
@@ -440,21 +431,18 @@ static int edit_calls(const struct vez__desk *d, struct vez__edit *edits)
 static void edit_state(const struct vez__desk *d, struct vez__edit *e)
 {
 	const struct vez__batch *b = &d->batch;
-	int32_t seen = d->seen;
-	if (b->considered > 0 && !b->calls[b->considered - 1].blocked)
-		seen = b->calls[b->considered - 1].entry.number;
 	strcpy(e->path, d->state_path);
 	e->version = d->version;
 	if (d->whole && !b->changed)
 		e->only_check = true;
 	else
-		e->data = new_state(b, seen, &e->size);
+		e->data = new_state(d, &e->size);
 }
 
 /* Those that were not considered are another process's to go on with: the next look relies on it. */
 static void nothing_to_commit(struct vez__desk *d)
 {
-	d->on_duty = false;
+	d->goes_on = false;
 	d->wanted |= d->batch.considered < d->batch.count;
 	tell_own(d);
 	if (d->duty == VEZ__DUTY_OWN)
@@ -657,17 +645,17 @@ static bool serves(const struct vez__desk *d)
 		return true;
 	for (size_t i = 0; i < b->count; i++)
 		if (!b->calls[i].blocked)
-			return d->on_duty || b->calls[i].entry.session == d->c->id;
+			return d->goes_on || b->calls[i].entry.session == d->c->id;
 	if (d->part_count > 0)
-		return b->count > 0 && (d->on_duty || b->calls[0].entry.session == d->c->id);
-	return d->on_duty && has_waiting(d);
+		return b->count > 0 && (d->goes_on || b->calls[0].entry.session == d->c->id);
+	return d->goes_on && has_waiting(d);
 }
 
 /* Others serve: who has calls here is told by watches; and looks again if one it relies on dies. */
 static void rely(struct vez__desk *d)
 {
 	bool own_behind = false;
-	d->on_duty = false;
+	d->goes_on = false;
 	for (size_t i = d->batch.count; i-- > 0;) {
 		const struct vez__served *call = &d->batch.calls[i];
 		struct vez__slip *s = own_slip(call);
@@ -680,11 +668,68 @@ static void rely(struct vez__desk *d)
 	finish(d);
 }
 
-/* Who has come first is on duty, unless that was somebody who serves elsewhere (K6). */
+/* What has been read says who serves. */
+static void choose(struct vez__desk *d)
+{
+	d->goes_on |= d->duty == VEZ__DUTY_OWN;
+	if (d->duty == VEZ__DUTY_OTHERS && !has_waiting(d)) {
+		d->owes |= d->goes_on;
+		d->goes_on = false;
+		d->relies = true;
+		listen_all(d);
+		finish(d);
+	} else if (serves(d)) {
+		keep_first(d);
+		read_calls(d);
+	} else if (d->duty == VEZ__DUTY_OWN) {
+		leave_duty(d);
+	} else {
+		rely(d);
+	}
+}
+
+static void duty_ended(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+{
+	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
+	struct vez__desk *d = ctx;
+	(void)path;
+	if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
+		return;
+	vez__session_enter(c);
+	if (d->duty == VEZ__DUTY_OTHERS || d->duty == VEZ__DUTY_ASKED) {
+		d->duty = VEZ__DUTY_UNKNOWN;
+		d->summoned |= d->owes;
+		d->owes = false;
+		if (d->relies || !cds_list_empty(&d->slips))
+			want_look(d);
+	}
+	vez__session_leave(c);
+}
+
+static void duty_asked(void *arg, const struct vez__answer *a)
+{
+	struct vez__desk *d = arg;
+	if (a->rc == ZOK && d->duty == VEZ__DUTY_ASKED && !d->c->over) {
+		d->duty = (uint64_t)a->stat->ephemeralOwner == d->c->id ? VEZ__DUTY_OWN : VEZ__DUTY_OTHERS;
+		choose(d);
+		return;
+	}
+	d->duty = VEZ__DUTY_UNKNOWN;
+	d->wanted = true;
+	finish(d);
+}
+
+static void ask_for_duty(struct vez__desk *d)
+{
+	d->duty = VEZ__DUTY_ASKED;
+	vez__call_get(d->c, duty_asked, d, d->duty_path, duty_ended, d);
+}
+
+/* Who has come first goes on, unless that was somebody who serves elsewhere (K6). */
 static void note_who_was_first(struct vez__desk *d)
 {
 	if (d->outrun && d->any_seen && (!d->had_seen || vez__before(d->last_seen, d->seen)))
-		d->on_duty = false;
+		d->goes_on = false;
 	d->outrun = false;
 }
 
@@ -706,26 +751,6 @@ static void looked(struct vez__desk *part)
 		ask_for_duty(d);
 	else
 		choose(d);
-}
-
-/* What has been read says who serves. */
-static void choose(struct vez__desk *d)
-{
-	d->on_duty |= d->duty == VEZ__DUTY_OWN;
-	if (d->duty == VEZ__DUTY_OTHERS && !has_waiting(d)) {
-		d->owes |= d->on_duty;
-		d->on_duty = false;
-		d->relies = true;
-		listen_all(d);
-		finish(d);
-	} else if (serves(d)) {
-		keep_first(d);
-		read_calls(d);
-	} else if (d->duty == VEZ__DUTY_OWN) {
-		leave_duty(d);
-	} else {
-		rely(d);
-	}
 }
 
 /* It is gone, or not ours. */
@@ -790,13 +815,10 @@ static void state_read(void *arg, const struct vez__answer *a)
 
 static void on_state(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
 	struct vez__desk *part = ctx, *d = whole_of(part);
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
 		return;
-	vez__session_enter(c);
 	part->watched = false;
 	if (has_waiting(d)) {
 		d->summoned |= d->part_count == 0;
@@ -805,12 +827,22 @@ static void on_state(zhandle_t *zh, int type, int state, const char *path, void 
 	vez__session_leave(c);
 }
 
-/* K5: the line first. */
+static void read_said(struct vez__desk *d)
+{
+	struct Stat stat = { .version = d->version };
+	state_read(d, &(struct vez__answer){ .rc = ZOK, .value = d->said, .length = d->said_length, .stat = &stat });
+}
+
+/* K5 */
 static void ask_line(struct vez__desk *d, bool watch)
 {
 	d->arming = watch && !d->watched;
 	vez__call_list(d->c, line_read, d, d->path, NULL, NULL);
-	vez__call_get(d->c, state_read, d, d->state_path, d->arming ? on_state : NULL, d);
+	if (d->said && !watch)
+		read_said(d);
+	else
+		vez__call_get(d->c, state_read, d, d->state_path, d->arming ? on_state : NULL, d);
+	forget_said(d);
 }
 
 static void look(struct vez__job *job)
@@ -820,7 +852,7 @@ static void look(struct vez__job *job)
 		return;
 	d->wanted = false;
 	if (d->summoned) {
-		d->on_duty = true;
+		d->goes_on = true;
 		d->outrun = false;
 	}
 	d->summoned = false;
@@ -938,6 +970,7 @@ int vez__desk_open(struct vez__desk *d, vez_cluster_t *c, const struct vez__desk
 void vez__desk_free(struct vez__desk *d)
 {
 	clear_batch(d);
+	free(d->said);
 	free(d->batch.state);
 	for (size_t i = 0; i < d->part_count; i++)
 		free(d->parts[i].batch.state);

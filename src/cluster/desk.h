@@ -63,11 +63,13 @@ struct vez__desk {
 	int32_t seen;
 	int32_t last_seen;
 	int version;
+	int said_length;
+	void *said;
 	unsigned flying;
 	bool any_seen;
 	bool wanted;
 	bool busy;
-	bool on_duty;
+	bool goes_on;
 	bool summoned;
 	bool outrun;
 	bool had_seen;
@@ -80,7 +82,7 @@ struct vez__desk {
 	bool duty_listed;
 	bool duty_made;
 	enum { VEZ__DUTY_UNKNOWN, VEZ__DUTY_ASKED, VEZ__DUTY_OTHERS, VEZ__DUTY_OWN, VEZ__DUTY_LEAVING } duty;
-	unsigned turns;
+	unsigned duty_rests;
 	uint32_t *blocked;
 	size_t blocked_count;
 	struct vez__desk *whole;

@@ -71,13 +71,10 @@ static void answered(void *arg, const struct vez__answer *a)
 
 static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
 	vez_cluster_event_t *e = ctx;
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
 		return;
-	vez__session_enter(c);
 	e->watched = false;
 	if ((type == ZOO_DELETED_EVENT || type == ZOO_CHANGED_EVENT) && !c->over)
 		let_go(e, e->turn, 0);

@@ -545,12 +545,9 @@ static void *ctx_of(const struct vez__claim *claim)
 
 static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
 		return;
-	vez__session_enter(c);
 	struct vez__claim *claim = find(c, (uintptr_t)ctx >> 16);
 	if (claim && ctx_of(claim) == ctx && claim->want == WAIT && !claim->granted && !c->over) {
 		claim->aim = BLANK;

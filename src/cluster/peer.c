@@ -71,13 +71,10 @@ static void note_gone(struct peer *p)
 
 static void on_end(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
-		return;
-	vez__session_enter(c);
 	struct peer *p = ctx;
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
+		return;
 	p->watched = false;
 	if (type == ZOO_DELETED_EVENT)
 		note_gone(p);

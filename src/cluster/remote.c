@@ -53,13 +53,10 @@ static void recall_all(vez_cluster_remote_t *r)
 
 static void on_server(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
 	vez_cluster_remote_t *r = ctx;
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
 		return;
-	vez__session_enter(c);
 	r->aim = BLANK;
 	if (!c->over)
 		recall_all(r);

@@ -149,13 +149,10 @@ bool vez__result_is_there(struct vez__result *r)
 
 static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
 	struct vez__result *r = ctx;
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
 		return;
-	vez__session_enter(c);
 	r->aim = VEZ__RESULT_BLANK;
 	if (r->slip && !c->over)
 		vez__slip_again(r->slip);

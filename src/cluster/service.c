@@ -402,13 +402,10 @@ static void state_read(void *arg, const struct vez__answer *a)
 
 static void on_line(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
 	vez_cluster_service_t *s = ctx;
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT)
+	vez_cluster_t *c = vez__watch_enter(zh, type, state, path);
+	if (!c)
 		return;
-	vez__session_enter(c);
 	s->watched = false;
 	s->wanted = true;
 	again(s);

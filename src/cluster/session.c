@@ -76,6 +76,17 @@ static bool leave(vez_cluster_t *c)
 	return last;
 }
 
+vez_cluster_t *vez__watch_enter(zhandle_t *zh, int type, int state, const char *path)
+{
+	vez_cluster_t *c = (vez_cluster_t *)zoo_get_context(zh);
+	(void)state;
+	(void)path;
+	if (type == ZOO_SESSION_EVENT)
+		return NULL;
+	vez__session_enter(c);
+	return c;
+}
+
 void vez__session_leave(vez_cluster_t *c)
 {
 	leave(c);

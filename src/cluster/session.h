@@ -70,6 +70,9 @@ struct vez_cluster {
 /* Enters, whatever the session's state. */
 void vez__session_enter(vez_cluster_t *c);
 
+/* For a watch: enters. NULL, and not inside: it tells of the connection alone. */
+vez_cluster_t *vez__watch_enter(zhandle_t *zh, int type, int state, const char *path);
+
 /* Runs the jobs that can run, leaves, and frees what has ended. */
 void vez__session_leave(vez_cluster_t *c);
 
