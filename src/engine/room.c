@@ -4,10 +4,10 @@
  *
  * A newcomer looks for its place from the end. So that it need not pass every request with a greater key, some have
  * jumps: a request that JUMPS knows the nearest one before it that jumps and is at least as high as itself, its far
- * jump, and the nearest that is at least half as high, its near jump; or that there is none. Heights are those of a skip
- * list, one level in two; but a request has these two links only. Who comes too far by both goes one step back, and
- * jumps from there, lower: the places that are looked at grow with the square of the logarithm at most. The near jumps
- * spare a newcomer most of those that are low: these are the many that no cache has.
+ * jump, and the nearest that is at least half as high, its near jump; or that there is none. Heights are those of a
+ * skip list, one level in two; but a request has these two links only. Who comes too far by both goes one step back,
+ * and jumps from there, lower: the places that are looked at grow with the square of the logarithm at most. The near
+ * jumps spare a newcomer most of those that are low: these are the many that no cache has.
  *
  * State, of a request in a queue, inside
  *  state_    JUMPS: enlisted_[0] is its far jump, enlisted_[1] its near one
@@ -15,8 +15,9 @@
  *  The height of the others is a hash of their address.
  * Invariants
  *  Q1 keys do not decrease from the first to the last.
- *  Q2 of a request that JUMPS, its height is greater than 0; its far jump is the nearest before it that JUMPS and is not
- *     lower, its near jump the nearest that JUMPS and is not lower than half its height, rounded up; NULL: there is none.
+ *  Q2 of a request that JUMPS, its height is greater than 0; its far jump is the nearest before it that JUMPS and is
+ *     not lower; its near jump the nearest that JUMPS and is not lower than half its height, rounded up; NULL: there is
+ *     none.
  *  Q3 whatever has a height before a request that JUMPS, jumps too: those that do not are the last ones.
  * Progress: whoever comes last, as all do while keys are equal, is appended, without jumps. It gets them, if it has a
  *  height, when the first newcomer passes by it, so each is passed so once. What has a token is passed step by step, by
@@ -88,8 +89,8 @@ static void open_near(struct open *open, vez_request_t *r, unsigned height)
 	open->near[height] = r;
 }
 
-/* Those that are low enough jump to r; NULL: to nothing, which is as high as that. Of each the near jump is set first, or
- * with the far one: it has both then. */
+/* Those that are low enough jump to r; NULL: to nothing, which is as high as that. Of each the near jump is set first,
+ * or with the far one: it has both then. */
 static void close_jumps(struct open *open, vez_request_t *r, unsigned height)
 {
 	for (unsigned i = 1; i <= open->highest && near_height(i) <= height; i++) {
@@ -143,8 +144,8 @@ static bool is_after(const vez_request_t *r, int64_t key)
 	return r && r->key_ > key;
 }
 
-/* From r on towards the first: the last one with this key or a smaller one; NULL: all have greater ones. Passing are the
- * jumps that lead past that place; sought those of what is behind it and does not jump. */
+/* From r on towards the first: the last one with this key or a smaller one; NULL: all have greater ones. Passing are
+ * the jumps that lead past that place; sought those of what is behind it and does not jump. */
 static vez_request_t *last_not_after(struct open *passing, struct open *sought, const vez_request_t *first,
 				     vez_request_t *r, int64_t key)
 {
