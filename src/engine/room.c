@@ -139,6 +139,15 @@ static void find_all(struct open *sought, const vez_request_t *first, vez_reques
 	close_jumps(sought, NULL, HIGHEST);
 }
 
+/* To be looked at soon, perhaps: those that come into question are fetched at the same time. */
+static void prefetch(const vez_request_t *r)
+{
+	if (!r)
+		return;
+	__builtin_prefetch(r);
+	__builtin_prefetch(&r->key_);
+}
+
 static bool is_after(const vez_request_t *r, int64_t key)
 {
 	return r && r->key_ > key;
@@ -155,6 +164,8 @@ static vez_request_t *last_not_after(struct open *passing, struct open *sought, 
 			continue;
 		}
 		unsigned height = height_of(r);
+		prefetch(near_of(r));
+		prefetch(r->at_.before_);
 		if (sought->highest > 0)
 			close_jumps(sought, r, height);
 		if (is_after(far_of(r), key)) {
