@@ -3,8 +3,8 @@
 # scripts/check tells apart what passed, failed, hung, ran nothing, or was reported by a sanitizer.
 #
 # Seen to fail: a check without the limit, without the search for reports, without ASAN_OPTIONS, and one that believes
-# Tested: 0; one that stops what goes on saying something, or what others keep from the processor; one that lets SIGINT be
-# ignored, or leaves what a program has started, or what of that ignores SIGTERM; one that keeps to itself what was
+# Tested: 0; one that stops what goes on saying something, or what others keep from the processor; one that lets SIGINT
+# be ignored, or leaves what a program has started, or what of that ignores SIGTERM; one that keeps to itself what was
 # skipped, or runs no emulator.
 cd "$(dirname "$0")/.."
 . tests/lib/prelude.sh
@@ -60,8 +60,9 @@ END
 ignored=$(grep SigIgn /proc/self/status)
 echo "[ \"\$(grep SigIgn /proc/self/status)\" = '$ignored' ]" | program signals.sh
 # Both sleep for a time that no other run of this test has.
-printf 'setsid sleep %d.%d & setsid sh -c "trap \"\" TERM; exec sleep %d.%d" & echo started; wait' 98765 $$ 98765 $$ |
-	program starts.sh
+program starts.sh <<END
+setsid sleep 98765.$$ & setsid sh -c "trap '' TERM; exec sleep 98765.$$" & echo started; wait
+END
 echo 'echo "file.c:3:5: runtime error: shift exponent is negative"' | program classics/reported
 # shellcheck disable=SC2016 # the program's own words
 echo 'echo "1 passed, 9 failed"; echo "$1 passed, $2 failed"; exit $3' | program command
@@ -75,7 +76,7 @@ expect "3 passed, 1 failed" 1 "| why" "$tmp/classics/good" "$tmp/classics/bad" "
 sed '1,/^Once more/d' "$tmp/out" | grep -q '| why' || fail "the end of a run does not tell what failed" "$tmp/out"
 expect "0 passed, 1 failed" 1 "hangs.sh.*hung" "$tmp/hangs.sh"
 expect "0 passed, 1 failed" 1 "starts.sh.*hung" "$tmp/starts.sh"
-if grep -qs "98765[.]$$" /proc/[0-9]*/cmdline; then
+if grep -qsw "98765[.]$$" /proc/[0-9]*/cmdline; then
 	fail "what starts.sh started is still there"
 fi
 expect "2 passed, 0 failed" 0 "" "$tmp/slow.sh" "$tmp/signals.sh"

@@ -72,7 +72,8 @@ for compiler in gcc clang; do
 	[ "$status" = 0 ] ||
 		fail "ThreadSanitizer of $compiler: the library's thread at exit: exit status $status" "$tmp/log"
 	run "$tmp/program" inversion
-	grep -q 'lock-order-inversion' "$tmp/log" || fail "ThreadSanitizer of $compiler: an inversion is not reported" "$tmp/log"
+	grep -q 'lock-order-inversion' "$tmp/log" ||
+		fail "ThreadSanitizer of $compiler: an inversion is not reported" "$tmp/log"
 	run "$tmp/program" unlock
 	grep -q 'unlock of an unlocked' "$tmp/log" || fail "ThreadSanitizer of $compiler: an unlock is not reported" "$tmp/log"
 done

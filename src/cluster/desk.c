@@ -22,7 +22,8 @@
  *                     duty_made: it is part of the commit that is under way
  *           relies    the last look left everything to who has duty. owes: it was to serve what it finds, and will be
  *                     when that duty ends. duty_rests: so many commits take no duty
- *           said      what its own last commit has left in "s", if it has duty: the next look takes it, or drops it
+ *           said      what its own last commit has left in "s", if it has duty: the next look takes it, or drops it.
+ *                     by_said: the look that is under way has taken it
  * Invariants
  *  K1 a commit is one transaction: "s", if nobody has set it meanwhile; and for each call that was served its result,
  *     and the end of its node; nothing of it, if one of these nodes is not there. So the commits form one sequence, and
@@ -46,12 +47,10 @@
  *  K5 where the state is read, the line is read before it: what the state says of calls is true of a line that is not
  *     newer. A call that was made and is not in the list has its result. So has one that is in the list, not after
  *     "seen" and not among those who wait: it went between the two.
- *     Who has duty goes by what its own last commit has left in "s", and reads the line alone: no call is in that line
- *     that this commit has given its result. If another has committed since, some calls that were seen seem unseen, but
- *     none the other way round, and some seem to wait that do not: what is served by mistake is not committed (K1), and
- *     the next look reads "s". The other commit has asked those that wait; if it says that there are more, its process
- *     looks on, by what "s" says. Who has a call that waits, and that only its own process asks (K4), reads "s" in
- *     every look.
+ *     In the look after its own commit, who has duty reads the line alone, and goes by what that commit has left in "s"
+ *     (unless a call waits that only its own process asks, K4: the watch is set by reading). If another has committed
+ *     since, that is not true any more. So such a look either commits, and then it was (K1), or is followed by one that
+ *     reads "s".
  *  K6 a commit of a desk with parts sets or checks the state of each, and asks those that wait there before it: to who
  *     waits at a part it is a commit as any other. Of optimistic commits one at least succeeds, so that no order of
  *     desks can deadlock and nothing is held by a process that dies.
@@ -332,13 +331,9 @@ static void hand_own(struct vez__desk *d, bool in_hand)
 /* Those of parts that would have made the transaction too long are asked in another one. */
 static void look_at_parts(struct vez__desk *d)
 {
-	for (size_t i = 0; i < d->part_count; i++) {
-		struct vez__desk *own = d->parts[i].looks_on;
-		if (!d->parts[i].batch.more)
-			continue;
-		forget_said(own); /* it does not know that there are more */
-		want_look(own);
-	}
+	for (size_t i = 0; i < d->part_count; i++)
+		if (d->parts[i].batch.more)
+			want_look(d->parts[i].looks_on);
 }
 
 static void committed(void *arg, const struct vez__answer *a)
@@ -353,6 +348,7 @@ static void committed(void *arg, const struct vez__answer *a)
 		d->goes_on = true;
 	if (a->rc == ZOK && d->duty_made)
 		d->duty = VEZ__DUTY_OWN;
+	/* The servers' versions begin anew some day: then "s" is read. */
 	if (a->rc == ZOK && d->duty == VEZ__DUTY_OWN && d->version >= 0 && d->version < INT32_MAX) {
 		d->said = new_state(d, &d->said_length);
 		d->version++;
@@ -439,9 +435,20 @@ static void edit_state(const struct vez__desk *d, struct vez__edit *e)
 		e->data = new_state(d, &e->size);
 }
 
+/* Has nothing to serve, by what it had said itself. */
+static void look_better(struct vez__desk *d)
+{
+	d->wanted = true;
+	finish(d);
+}
+
 /* Those that were not considered are another process's to go on with: the next look relies on it. */
 static void nothing_to_commit(struct vez__desk *d)
 {
+	if (d->by_said) {
+		look_better(d);
+		return;
+	}
 	d->goes_on = false;
 	d->wanted |= d->batch.considered < d->batch.count;
 	tell_own(d);
@@ -681,6 +688,8 @@ static void choose(struct vez__desk *d)
 	} else if (serves(d)) {
 		keep_first(d);
 		read_calls(d);
+	} else if (d->by_said) {
+		look_better(d);
 	} else if (d->duty == VEZ__DUTY_OWN) {
 		leave_duty(d);
 	} else {
@@ -838,7 +847,8 @@ static void ask_line(struct vez__desk *d, bool watch)
 {
 	d->arming = watch && !d->watched;
 	vez__call_list(d->c, line_read, d, d->path, NULL, NULL);
-	if (d->said && !watch)
+	d->by_said = d->said && !watch;
+	if (d->by_said)
 		read_said(d);
 	else
 		vez__call_get(d->c, state_read, d, d->state_path, d->arming ? on_state : NULL, d);

@@ -78,6 +78,7 @@ struct vez__desk {
 	bool arming;
 	bool watched;
 	bool relies;
+	bool by_said;
 	bool owes;
 	bool duty_listed;
 	bool duty_made;

@@ -6,22 +6,23 @@
  * jumps: a request that JUMPS knows the nearest one before it that jumps and is at least as high as itself, its far
  * jump, and the nearest that is at least half as high, its near jump; or that there is none. Heights are those of a
  * skip list, one level in two; but a request has these two links only. Who comes too far by both goes one step back,
- * and jumps from there, lower: the places that are looked at grow with the square of the logarithm at most. The near
- * jumps spare a newcomer most of those that are low: these are the many that no cache has.
+ * and jumps from there, lower: the places that are looked at grow with the square of the logarithm, on average. The
+ * near jumps spare a newcomer most of those that are low: these are the many that no cache has.
  *
  * State, of a request in a queue, inside
  *  state_    JUMPS: enlisted_[0] is its far jump, enlisted_[1] its near one
  *  enlisted_ the jumps are where the links in a token's ring would be: so what is ENLISTED with a token has height 0
  *  The height of the others is a hash of their address.
  * Invariants
- *  Q1 keys do not decrease from the first to the last.
+ *  Q1 keys do not decrease from the first to the last, in a queue in which all were inserted by their keys.
  *  Q2 of a request that JUMPS, its height is greater than 0; its far jump is the nearest before it that JUMPS and is
  *     not lower; its near jump the nearest that JUMPS and is not lower than half its height, rounded up; NULL: there is
  *     none.
  *  Q3 whatever has a height before a request that JUMPS, jumps too: those that do not are the last ones.
  * Progress: whoever comes last, as all do while keys are equal, is appended, without jumps. It gets them, if it has a
  *  height, when the first newcomer passes by it, so each is passed so once. What has a token is passed step by step, by
- *  everybody. A request that jumps leaves in the time that it takes to reach the next one that is as high.
+ *  everybody. A request that jumps leaves in the time that it takes to reach the next one that is as high: a few steps
+ *  on average, but many, each time, for one that lies where its address makes it high.
  * Sources: Pugh, "Skip Lists" (1990); few links for each node: Myers, "An applicative random-access stack" (1983).
  */
 #include "room.h"
@@ -62,9 +63,9 @@ static unsigned near_height(unsigned height)
 	return (height + 1) / 2;
 }
 
-/* Jumps that are to be set anew: of one request of each height at most, and of none that is higher. */
+/* Jumps that are to be set anew: far[h], near[h], of the one request of height h that has such a jump, or NULL. */
 struct open {
-	unsigned highest;
+	unsigned highest; /* what is above that is not set at all */
 	vez_request_t *far[HIGHEST + 1];
 	vez_request_t *near[HIGHEST + 1];
 };
@@ -89,8 +90,8 @@ static void open_near(struct open *open, vez_request_t *r, unsigned height)
 	open->near[height] = r;
 }
 
-/* Those that are low enough jump to r; NULL: to nothing, which is as high as that. Of each the near jump is set first,
- * or with the far one: it has both then. */
+/* The jumps for which this height will do lead to r from now on. NULL: none of them leads anywhere. A near jump is set
+ * before the far one, or with it: so what has a far jump has both. */
 static void close_jumps(struct open *open, vez_request_t *r, unsigned height)
 {
 	for (unsigned i = 1; i <= open->highest && near_height(i) <= height; i++) {
@@ -113,7 +114,7 @@ static vez_request_t *step_back(const vez_request_t *first, const vez_request_t 
 }
 
 /* On the way towards the first: the jumps that are sought lead to r if it is high enough. r, which does not jump, seeks
- * its own further on. What is before it. */
+ * its own further on. Returns what is before it. */
 static vez_request_t *pass(struct open *sought, const vez_request_t *first, vez_request_t *r)
 {
 	unsigned height = height_of(r);
@@ -183,8 +184,8 @@ static vez_request_t *last_not_after(struct open *passing, struct open *sought, 
 	return r;
 }
 
-/* r, which jumps, is to leave its queue: the jumps to it are sought. They are of those behind it for whose jumps all
- * between are too low, and r is not, as far as any jump (Q3). */
+/* r, which jumps, is to leave its queue: the jumps to it are sought. One behind it jumps to r if r is high enough for
+ * that jump, and nothing between them is. Behind the first that has a height and does not jump, nobody jumps (Q3). */
 static void seek_jumps_to(struct open *sought, const vez_request_t *first, const vez_request_t *r)
 {
 	unsigned most = height_of(r), highest = 0;

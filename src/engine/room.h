@@ -11,7 +11,7 @@
 #include "vez/monitor.h"
 #include "vez/request.h"
 
-/* A request that has a jump: in its state_ (settle.h). */
+/* A request that has jumps: in its state_ (settle.h). */
 #define VEZ__JUMPS 8192u
 
 /* The one behind r; NULL: r is the last of the queue that begins with first. */

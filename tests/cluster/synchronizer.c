@@ -498,12 +498,12 @@ static int poke_on(void *arg)
 
 /* Many call at a monitor, so that one of them has duty there; steps of both monitors, by a process that has not, change
  * its state between that one's commits. No call is lost, none is made twice, and none waits for the session time. Seen
- * to fail: who has duty goes by its own last commit when the next one was refused; it takes that for its own state. */
+ * to fail: who has duty goes on by what it had left in the state, after a commit that was refused; it sets the state
+ * whatever its version is. */
 static void beside_duty(void)
 {
 	enum { CALLERS = 8, STEPS = 100 };
 	const char *name = fresh();
-	struct bank b = open_bank_at(server_port, 60000, name);
 	struct poker k = { NULL, shared(sizeof *k.stop), shared(sizeof *k.pokes) };
 	char account[80], duty[128];
 	uint64_t pokes;
@@ -514,6 +514,7 @@ static void beside_duty(void)
 	k.account = account;
 	for (int i = 0; i < CALLERS; i++)
 		child[i] = start_child(poke_on, &k);
+	struct bank b = open_bank_at(server_port, 60000, name);
 	UNTIL(nodes(duty) == 0);
 	for (int i = 0; i < STEPS; i++) {
 		CHECK_EQ(put_into(b.m[1], 1), 0);
