@@ -284,6 +284,7 @@ static void init(vez_cluster_t *c, const vez_cluster_options_t *options)
 	CDS_INIT_LIST_HEAD(&c->peers);
 	CDS_INIT_LIST_HEAD(&c->things);
 	CDS_INIT_LIST_HEAD(&c->all_slips);
+	CDS_INIT_LIST_HEAD(&c->unmade_slips);
 	CDS_INIT_LIST_HEAD(&c->results);
 	CDS_INIT_LIST_HEAD(&c->works);
 	CDS_INIT_LIST_HEAD(&c->ended);

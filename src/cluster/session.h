@@ -58,6 +58,7 @@ struct vez_cluster {
 	struct vez__claim *by_id[VEZ__SLOTS];
 	struct vez__slip *slip_by_id[VEZ__SLOTS];
 	struct cds_list_head all_slips;
+	struct cds_list_head unmade_slips;
 	struct cds_list_head results;
 	struct vez__result *free_results;
 	struct vez__result *bare_results;

@@ -15,6 +15,8 @@
  *           request, into  the caller's, while the request is undecided
  *           flying   its calls to the servers that are under way, but those of its result
  *           waits, in_hand, listed  desk.c. own: what only this process can run; of a call of no name
+ *           is_unmade  it is among the session's unmade_slips: those whose node is not known to be there, or gone, in
+ *                    the order in which they were called
  * Invariants
  *  T1 there is one node for it, or none: an unanswered making is looked for behind all that the servers have agreed on.
  *     One that is not found then was never made, or has a result.
@@ -24,6 +26,9 @@
  *     gone, and that its own process removes, has no result, and is known not to have run; and one that was not there
  *     any more has one, or had been removed by an unanswered step: what came of it is told to the owner (wasted).
  *  T4 the caller's request is not touched once it is decided; the slip lives until its node is gone.
+ *  T5 the nodes of a session's calls are made in the order in which they were called: that of one is asked for when the
+ *     one before it among those that are unmade is being made, or there is none. So a call whose result has a node
+ *     already does not overtake one for whose result that is being made.
  * Ordering: the session's monitor.
  * Progress: one watch, on its result, and one event.
  * Lifetime: T4. The owner is there as long as the session.
@@ -166,12 +171,38 @@ static void add_slip(struct vez__slip *s, struct cds_list_head *owned)
 	*slot_of(c, s->id) = s;
 	cds_list_add_tail(&s->place, owned);
 	cds_list_add_tail(&s->of_session, &c->all_slips);
+	cds_list_add_tail(&s->unmade, &c->unmade_slips);
+	s->is_unmade = true;
 	c->lines++;
+}
+
+/* T5: whether its turn to be made has come. */
+static bool is_next(const struct vez__slip *s)
+{
+	if (!s->is_unmade || s->unmade.prev == &s->c->unmade_slips)
+		return true;
+	return cds_list_entry(s->unmade.prev, struct vez__slip, unmade)->node == VEZ__SLIP_MAKING;
+}
+
+/* The turn of the one behind it may have come. */
+static void tell_next(const struct vez__slip *s)
+{
+	if (s->is_unmade && s->unmade.next != &s->c->unmade_slips && !s->c->over)
+		vez__job_queue(s->c, &cds_list_entry(s->unmade.next, struct vez__slip, unmade)->job);
+}
+
+static void is_made(struct vez__slip *s)
+{
+	tell_next(s);
+	if (s->is_unmade)
+		cds_list_del(&s->unmade);
+	s->is_unmade = false;
 }
 
 /* Inside: nothing is left of it. */
 static void end_slip(struct vez__slip *s)
 {
+	is_made(s);
 	vez_cluster_t *c = s->c;
 	struct vez__slip **link = slot_of(c, s->id);
 	while (*link != s)
@@ -297,6 +328,7 @@ static bool note_name(struct vez__slip *s, const char *name)
 	s->number = e.number;
 	s->placed = true;
 	s->node = VEZ__SLIP_THERE;
+	is_made(s);
 	if (s->rules->there)
 		s->rules->there(s);
 	return true;
@@ -333,11 +365,13 @@ static bool name_it(struct vez__slip *s)
 static void make(struct vez__slip *s)
 {
 	char path[VEZ__PATH];
-	if (s->result && !vez__result_is_there(s->result))
+	bool has_result = !s->result || vez__result_is_there(s->result);
+	if (!has_result || !is_next(s))
 		return;
 	bool inside = name_it(s);
 	path_of(s, path);
 	s->node = VEZ__SLIP_MAKING;
+	tell_next(s);
 	s->flying++;
 	vez__call_create_bytes(s->c, made, s, path, s->value, inside ? 0 : s->size, ZOO_EPHEMERAL | ZOO_SEQUENCE);
 	if (s->rules->making)
@@ -422,6 +456,7 @@ static void remove_node(struct vez__slip *s)
 /* Its node is gone, or never was. */
 static void step_gone(struct vez__slip *s)
 {
+	is_made(s);
 	if (s->want == VEZ__SLIP_RECALL) {
 		s->want = VEZ__SLIP_LEAVE;
 		if (s->rules->left)

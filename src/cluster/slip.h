@@ -56,6 +56,7 @@ struct vez__slip {
 	struct vez__job job; /* first: does what is next */
 	struct cds_list_head place; /* among the owner's */
 	struct cds_list_head of_session;
+	struct cds_list_head unmade;
 	struct vez__slip *next;
 	vez_cluster_t *c;
 	const struct vez__slip_rules *rules;
@@ -78,6 +79,7 @@ struct vez__slip {
 	bool in_hand; /* its own process is committing its result, and will tell */
 	bool listed;  /* in the line that was read last */
 	bool begun;   /* its request has been queued */
+	bool is_unmade;
 	char name[VEZ__CALL_NODE];
 	int size;
 	unsigned char value[];

@@ -677,6 +677,67 @@ static void results_are_used_again(void)
 	UNTIL(results_in(root) == 0);
 }
 
+/* ---- the order of one session's calls ---- */
+
+struct follower {
+	vez_cluster_monitor_t *m;
+	vez_request_t *request;
+	struct turn turn;
+	int rc;        /* of its call */
+	int may_call;  /* the one before it has been called */
+};
+
+static void call_behind(vez_request_t *r, int result, void *arg)
+{
+	struct follower *f = arg;
+	(void)r;
+	CHECK_EQ(result, 0);
+	if (__atomic_load_n(&f->may_call, __ATOMIC_ACQUIRE))
+		f->rc = vez_cluster_monitor_call_async(f->m, "add", &f->turn, sizeof f->turn, NULL, f->request);
+}
+
+/* They run in the order in which they are called: who has a node for its result already, which the call before has just
+ * done with, does not overtake the one for whose result that is being made. Seen to fail: a call is made as soon as its
+ * result has a node. */
+static void in_the_order_of_calling(void)
+{
+	enum { ROUNDS = 100 };
+	static vez_request_t never[ROUNDS];
+	char root[64];
+	vez_cluster_t *c = open_alone(server_port, root);
+	vez_cluster_monitor_t *m = open_counter(c, "m");
+	struct turn wait = { 1, 0, UINT64_MAX };
+	int called = 0;
+	CHECK_EQ(count_of(m, 1, 1), 0);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		vez_request_t r[3];
+		struct turn first = { 2, 3 * i + 1, 0 }, second = { 2, 3 * i + 2, 0 };
+		struct follower f = { m, &r[2], { 2, 3 * i + 3, 0 }, 0, 0 };
+		vez_request_init(&r[0], call_behind, &f);
+		vez_request_init(&r[1], NULL, NULL);
+		vez_request_init(&r[2], NULL, NULL);
+		CHECK_EQ(vez_cluster_monitor_call_async(m, "add", &first, sizeof first, NULL, &r[0]), EINPROGRESS);
+		vez_sleep_until(vez_after_us(i % 20 * 100), NULL); /* wherever the first one is */
+		CHECK_EQ(vez_cluster_monitor_call_async(m, "add", &second, sizeof second, NULL, &r[1]), EINPROGRESS);
+		__atomic_store_n(&f.may_call, 1, __ATOMIC_RELEASE);
+		CHECK_EQ(vez_request_wait(&r[0], SOON, NULL), 0);
+		CHECK_EQ(vez_request_wait(&r[1], SOON, NULL), 0);
+		CHECK_EQ(vez_request_result(&r[1]), 0);
+		if (f.rc == EINPROGRESS) {
+			called++;
+			CHECK_EQ(vez_request_wait(&r[2], SOON, NULL), 0);
+			CHECK_EQ(vez_request_result(&r[2]), 0);
+		}
+		/* One result more than before is there to be used: this one keeps it. */
+		vez_request_init(&never[i], NULL, NULL);
+		CHECK_EQ(vez_cluster_monitor_call_async(m, "subtract", &wait, sizeof wait, NULL, &never[i]),
+			 EINPROGRESS);
+	}
+	CHECK(called > 0);
+	CHECK_EQ(vez_cluster_close(c), 0);
+	CHECK_EQ(vez_cluster_monitor_close(m), 0);
+}
+
 /* Who finds that another is on duty leaves its call to that one, and looks when the duty ends; but who has a function
  * of its own that waits at its guard serves besides. Seen to fail: one that does not, and waits as the others do; one
  * that does not look at the end; one that looks for itself. */
@@ -1191,6 +1252,7 @@ const struct test monitor_tests[] = {
 	{ "monitor: cut at its guard", cut_at_its_guard },
 	{ "monitor: cut at results", cut_at_results },
 	{ "monitor: results are used again", results_are_used_again },
+	{ "monitor: in the order of calling", in_the_order_of_calling },
 	{ "monitor: one is on duty", one_is_on_duty },
 	{ "monitor: another is on duty", another_is_on_duty },
 	{ "monitor: ended by a twin", ended_by_a_twin },
