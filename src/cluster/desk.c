@@ -179,12 +179,6 @@ static void clear_batch(struct vez__desk *d)
 	d->batch = (struct vez__batch){ .state = state };
 }
 
-static void forget_said(struct vez__desk *d)
-{
-	free(d->said);
-	d->said = NULL;
-}
-
 static void finish(struct vez__desk *d)
 {
 	clear_batch(d);
@@ -852,7 +846,8 @@ static void ask_line(struct vez__desk *d, bool watch)
 		read_said(d);
 	else
 		vez__call_get(d->c, state_read, d, d->state_path, d->arming ? on_state : NULL, d);
-	forget_said(d);
+	free(d->said);
+	d->said = NULL;
 }
 
 static void look(struct vez__job *job)

@@ -191,7 +191,8 @@ static void tell_next(const struct vez__slip *s)
 		vez__job_queue(s->c, &cds_list_entry(s->unmade.next, struct vez__slip, unmade)->job);
 }
 
-static void is_made(struct vez__slip *s)
+/* Its node is known to be there, or gone. */
+static void leave_unmade(struct vez__slip *s)
 {
 	tell_next(s);
 	if (s->is_unmade)
@@ -202,7 +203,7 @@ static void is_made(struct vez__slip *s)
 /* Inside: nothing is left of it. */
 static void end_slip(struct vez__slip *s)
 {
-	is_made(s);
+	leave_unmade(s);
 	vez_cluster_t *c = s->c;
 	struct vez__slip **link = slot_of(c, s->id);
 	while (*link != s)
@@ -328,7 +329,7 @@ static bool note_name(struct vez__slip *s, const char *name)
 	s->number = e.number;
 	s->placed = true;
 	s->node = VEZ__SLIP_THERE;
-	is_made(s);
+	leave_unmade(s);
 	if (s->rules->there)
 		s->rules->there(s);
 	return true;
@@ -456,7 +457,7 @@ static void remove_node(struct vez__slip *s)
 /* Its node is gone, or never was. */
 static void step_gone(struct vez__slip *s)
 {
-	is_made(s);
+	leave_unmade(s);
 	if (s->want == VEZ__SLIP_RECALL) {
 		s->want = VEZ__SLIP_LEAVE;
 		if (s->rules->left)
