@@ -126,7 +126,7 @@ Test(futex, ALL_a_wake_wakes_one_and_wake_all_wakes_all)
 		if (!thread_done(&s[i].thread))
 			thread_await_parked(&s[i].thread);
 	EXPECT_EQ(thread_done(&s[0].thread) + thread_done(&s[1].thread) + thread_done(&s[2].thread), 1);
-	vez__futex_wake_all(&word, VEZ__ANY_BIT);
+	vez__futex_wake_all(&word);
 	for (int i = 0; i < 3; i++)
 		sleeper_join(&s[i]);
 }

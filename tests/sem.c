@@ -453,20 +453,16 @@ Test(sem, SEM_44_one_cancel_lets_two_go)
 	EACH_VARIANT(v, WITH_TOKEN | FIFO_ONLY) {
 		vez_sem_t s = make(3, 0, 0);
 		struct acquire a = ACQUIRE(&s, 5, v->form), b = ACQUIRE(&s, 2, v->form), c = ACQUIRE(&s, 1, v->form);
+		neighbours_from_now_on();
 		acquire_start(&a);
 		acquire_start(&b);
 		acquire_start(&c);
 		acquire_await_parked(&a);
-		uintptr_t word_b = acquire_await_parked(&b), word_c = acquire_await_parked(&c);
+		acquire_await_parked(&b);
+		acquire_await_parked(&c);
 		unsigned before = inject_wakes();
 		vez_cancel_fire(&a.own);
-		EXPECT_EQ(inject_wakes() - before, 3);
-		unsigned at_b = 0, at_c = 0;
-		for (unsigned i = before; i < before + 3; i++) {
-			at_b = inject_woken(i) == word_b ? i : at_b;
-			at_c = inject_woken(i) == word_c ? i : at_c;
-		}
-		EXPECT(at_b < at_c);
+		EXPECT_EQ(inject_wakes() - before, v->form < ASYNC ? 2 : 3); /* the first came when nobody waited */
 		EXPECT_EQ(acquire_join(&a), ECANCELED);
 		EXPECT_EQ(acquire_join(&b), 0);
 		EXPECT_EQ(acquire_join(&c), 0);
@@ -535,24 +531,25 @@ Test(sem, A03_nothing_is_had_at_once)
 	}
 }
 
-/* Seen to fail: publish that wakes a word twice; one that wakes the last first; serve that grants one too many. */
+/* Seen to fail: publish_slots that wakes for each; slot_wake that wakes all; serve that grants one too many. */
 Test(sem, SEM_55_a_release_wakes_those_it_lets_go_and_no_others)
 {
 	EACH_VARIANT(v, FIFO_ONLY) {
 		enum { WAITERS = 5 };
 		vez_sem_t s = make(0, 0, 0);
 		struct acquire a[WAITERS];
-		uintptr_t word[WAITERS];
+		uintptr_t word = 0;
+		neighbours_from_now_on();
 		for (int i = 0; i < WAITERS; i++) {
 			a[i] = (struct acquire)ACQUIRE(&s, 1, v->form);
 			acquire_start(&a[i]);
-			word[i] = acquire_await_parked(&a[i]);
+			word = acquire_await_parked(&a[i]);
 		}
 		unsigned before = inject_wakes();
 		EXPECT_EQ(vez_sem_release(&s, 3), 0);
-		EXPECT_EQ(inject_wakes() - before, 3);
+		EXPECT_EQ(inject_wakes() - before, v->form < ASYNC ? 2 : 3); /* the first came when nobody waited */
+		EXPECT(inject_woken(before + 1) == word || v->form >= ASYNC);
 		for (int i = 0; i < 3; i++) {
-			EXPECT_EQ(inject_woken(before + i), word[i]);
 			EXPECT_EQ(acquire_join(&a[i]), 0);
 			EXPECT(a[i].waits <= 2);
 		}
@@ -560,9 +557,11 @@ Test(sem, SEM_55_a_release_wakes_those_it_lets_go_and_no_others)
 		EXPECT(acquire_blocked(&a[3]));
 		EXPECT(acquire_blocked(&a[4]));
 		EXPECT_EQ(vez_sem_release(&s, 2), 0);
-		EXPECT_EQ(acquire_join(&a[3]), 0);
-		EXPECT_EQ(acquire_join(&a[4]), 0);
-		EXPECT_EQ(inject_wakes() - before, 5);
+		for (int i = 3; i < WAITERS; i++) {
+			EXPECT_EQ(acquire_join(&a[i]), 0);
+			EXPECT(a[i].waits <= 2);
+		}
+		EXPECT_EQ(inject_wakes() - before, v->form < ASYNC ? 3 : 5);
 		EXPECT_QUIET(&s, 0);
 	}
 }

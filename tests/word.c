@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "futex/futex.h"
+#include "futex/slot.h"
 #include "guard.h"
 #include "inject.h"
 #include "thread.h"
@@ -14,12 +15,12 @@
 TestSuite(word, .timeout = 60);
 
 #define WORDS 5
+#define ON_ITS_WORD VEZ__SLOTS
 
 struct sleeper {
 	struct thread thread;
 	uint32_t *word;
-	struct vez__shared *shared;
-	uint32_t bit; /* there */
+	uint32_t slot; /* or ON_ITS_WORD */
 	uint32_t until;
 	vez_deadline_t deadline;
 	uint32_t seen;
@@ -29,13 +30,14 @@ struct sleeper {
 static void sleep_until(void *arg)
 {
 	struct sleeper *s = arg;
-	s->seen = vez__word_wait_shared(s->word, s->shared, s->bit, s->until, s->deadline);
+	s->seen = s->slot == ON_ITS_WORD ? vez__word_wait(s->word, s->until, s->deadline) :
+					    vez__word_wait_at(s->word, s->slot, s->until, s->deadline);
 	s->waits = inject_own_waits();
 }
 
-static void sleeper_start(struct sleeper *s, uint32_t *word, struct vez__shared *shared, uint32_t bit)
+static void sleeper_start(struct sleeper *s, uint32_t *word, uint32_t slot)
 {
-	*s = (struct sleeper){ .word = word, .shared = shared, .bit = bit, .until = VEZ__DONE | VEZ__ENTERING,
+	*s = (struct sleeper){ .word = word, .slot = slot, .until = VEZ__DONE | VEZ__ENTERING,
 			       .deadline = VEZ_FOREVER };
 	thread_start(&s->thread, sleep_until, s);
 	thread_await_parked(&s->thread);
@@ -70,7 +72,8 @@ Test(word, H03_a_deadline_ends_the_wait_when_the_clock_says_so)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
 		uint32_t word = 0;
-		struct sleeper s = { .word = &word, .until = VEZ__DONE, .deadline = NOON + 100 };
+		struct sleeper s = { .word = &word, .slot = ON_ITS_WORD, .until = VEZ__DONE,
+				     .deadline = NOON + 100 };
 		inject_clock(NOON);
 		thread_start(&s.thread, sleep_until, &s);
 		thread_await_parked(&s.thread);
@@ -104,7 +107,7 @@ Test(word, SEM_55_those_that_sleep_are_woken_and_no_others)
 		last_word = &array[WORDS - 1];
 		for (int i = 0; i < WORDS; i++)
 			if (parked >> i & 1)
-				sleeper_start(&s[i], &array[i], NULL, 0);
+				sleeper_start(&s[i], &array[i], ON_ITS_WORD);
 		vez__word_publish(words, next_word);
 		for (int i = 0; i < WORDS; i++) {
 			EXPECT_EQ(LOAD(&array[i]) & ~VEZ__PARKED, VEZ__DONE);
@@ -210,7 +213,7 @@ Test(word, ALL_a_request_to_retry_reaches_a_sleeper)
 		uint32_t word = 0;
 		bool wake = false;
 		struct sleeper s;
-		sleeper_start(&s, &word, NULL, 0);
+		sleeper_start(&s, &word, ON_ITS_WORD);
 		EXPECT(vez__word_ask_to_retry(&word, &wake));
 		EXPECT(wake);
 		vez__futex_wake(&word);
@@ -249,27 +252,26 @@ Test(word, I02_announcing_and_publishing_at_once)
 	}
 }
 
-/* A shared word of the test's own, with so many members. */
-static struct vez__shared *make_shared(unsigned members)
+/* Publishes the word of one that sleeps in this slot, and adds it to those who are to be woken. */
+static void publish_in_slot(struct vez__neighbours *those, uint32_t *word, uint32_t slot)
 {
-	struct vez__shared *shared = vez__shared_at(vez__shared_take());
-	for (unsigned i = 0; i < members; i++)
-		vez__shared_join(shared);
-	return shared;
+	those->turn = vez__slot_turn(slot);
+	if (vez__word_publish_only(word))
+		those->bits |= vez__slot_bit(slot);
 }
 
-/* Seen to fail: publish_shared that wakes one. */
-Test(word, ALL_those_on_a_shared_word_are_woken_by_one_call)
+/* Seen to fail: slot_wake that wakes one. */
+Test(word, ALL_neighbours_are_woken_by_one_call)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
 		uint32_t array[WORDS] = { 0 };
-		struct vez__shared *shared = make_shared(WORDS);
+		struct vez__neighbours those = { NULL, 0 };
 		struct sleeper s[WORDS];
-		words = array;
-		last_word = &array[WORDS - 1];
-		for (int i = 0; i < WORDS; i++)
-			sleeper_start(&s[i], &array[i], shared, VEZ__ANY_BIT);
-		vez__word_publish_shared(words, next_word, shared, VEZ__ANY_BIT);
+		for (uint32_t i = 0; i < WORDS; i++)
+			sleeper_start(&s[i], &array[i], 64 + i);
+		for (uint32_t i = 0; i < WORDS; i++)
+			publish_in_slot(&those, &array[i], 64 + i);
+		vez__slot_wake(those);
 		for (int i = 0; i < WORDS; i++) {
 			thread_join(&s[i].thread);
 			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
@@ -278,25 +280,81 @@ Test(word, ALL_those_on_a_shared_word_are_woken_by_one_call)
 	}
 }
 
-/* Each but one is woken alone; the last one waits as often as it would have by itself. Seen to fail: publish_shared that
+/* Each but one is woken alone; the last one waits as often as it would have by itself. Seen to fail: slot_wake that
  * wakes all; sys_futex_wait that heeds every wake. */
-Test(word, ALL_some_of_those_on_a_shared_word_are_woken_alone)
+Test(word, ALL_a_neighbour_is_woken_alone)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
 		uint32_t array[WORDS] = { 0 };
-		struct vez__shared *shared = make_shared(WORDS);
 		struct sleeper s[WORDS];
-		for (int i = 0; i < WORDS; i++)
-			sleeper_start(&s[i], &array[i], shared, vez__shared_bit((uint32_t)i));
-		for (int i = 0; i < WORDS; i++) {
-			vez__word_publish_shared(&array[i], no_next, shared, s[i].bit);
+		for (uint32_t i = 0; i < WORDS; i++)
+			sleeper_start(&s[i], &array[i], i);
+		for (uint32_t i = 0; i < WORDS; i++) {
+			struct vez__neighbours those = { NULL, 0 };
+			publish_in_slot(&those, &array[i], i);
+			vez__slot_wake(those);
 			thread_join(&s[i].thread);
 			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
 			EXPECT(s[i].waits <= 2); /* by a fault of the test's it may look once more */
-			for (int k = i + 1; k < WORDS; k++)
+			for (uint32_t k = i + 1; k < WORDS; k++)
 				thread_await_parked(&s[k].thread);
 		}
 		EXPECT_EQ(inject_wakes(), WORDS);
+	}
+}
+
+/* A sandbox that lets no wake by bits pass: all who sleep on the word wake, and those that were not meant sleep again.
+ * Seen to fail: wake that gives up. */
+Test(word, ALL_wakes_by_bits_are_refused)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		uint32_t array[WORDS] = { 0 };
+		struct sleeper s[WORDS];
+		inject_bits_error(EPERM);
+		for (uint32_t i = 0; i < WORDS; i++)
+			sleeper_start(&s[i], &array[i], i);
+		for (uint32_t i = WORDS; i-- > 0;) {
+			struct vez__neighbours those = { NULL, 0 };
+			publish_in_slot(&those, &array[i], i);
+			vez__slot_wake(those);
+			thread_join(&s[i].thread);
+			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
+			for (uint32_t k = 0; k < i; k++)
+				thread_await_parked(&s[k].thread);
+		}
+		inject_bits_error(0);
+	}
+}
+
+/* Of two that have the same slot the one that is meant is woken, though the other came first. That one sleeps again.
+ * Seen to fail: slot_wake that tells the kernel of one thread. */
+Test(word, ALL_two_that_have_the_same_slot)
+{
+	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
+		const uint32_t slot = VEZ__OWN_SLOTS + 5;
+		uint32_t array[2] = { 0 };
+		struct sleeper s[2];
+		for (int i = 0; i < 2; i++)
+			sleeper_start(&s[i], &array[i], slot);
+		for (int i = 1; i >= 0; i--) {
+			struct vez__neighbours those = { NULL, 0 };
+			publish_in_slot(&those, &array[i], slot);
+			vez__slot_wake(those);
+			thread_join(&s[i].thread);
+			EXPECT_EQ(s[i].seen & VEZ__DONE, VEZ__DONE);
+			if (i == 1)
+				thread_await_parked(&s[0].thread);
+		}
+	}
+}
+
+/* Seen to fail: slot_turn that has one word for all. */
+Test(word, ALL_slots)
+{
+	for (uint32_t slot = 0; slot < VEZ__SLOTS; slot++) {
+		EXPECT_EQ(vez__slot_turn(slot) == vez__slot_turn((slot + 32) % VEZ__SLOTS), false);
+		EXPECT(vez__slot_turn(slot) == vez__slot_turn(slot / 32 * 32));
+		EXPECT_EQ(vez__slot_bit(slot), UINT32_C(1) << slot % 32);
 	}
 }
 
@@ -309,29 +367,31 @@ static void stop_before_wait(uint32_t *word)
 	gate_pass(&before_wait);
 }
 
-/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, on a shared word or its own. Seen
- * to fail: publish_shared that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
+/* Its thread has looked and goes to sleep, when the wake is sent: it must not sleep, in its slot or on its word. Seen
+ * to fail: slot_wake that does not move the turn on; publish that leaves the word to be changed by the sleeper. */
 Test(word, I02_published_between_the_look_and_the_sleep)
 {
 	EACH_VARIANT(v, ONE_FORM | FIFO_ONLY) {
-		for (int shares = 0; shares < 2; shares++) {
+		for (unsigned in_slot = 0; in_slot < 2; in_slot++) {
 			uint32_t word = 0;
-			struct vez__shared *shared = shares ? make_shared(1) : NULL;
-			struct sleeper s = { .word = &word, .shared = shared, .bit = 1, .until = VEZ__DONE,
+			struct vez__neighbours those = { NULL, 0 };
+			struct sleeper s = { .word = &word, .slot = in_slot ? 7 : ON_ITS_WORD, .until = VEZ__DONE,
 					     .deadline = VEZ_FOREVER };
 			gate_init(&before_wait);
 			inject_before_wait(stop_before_wait);
 			thread_start(&s.thread, sleep_until, &s);
 			gate_await(&before_wait, 1);
 			EXPECT_EQ(word, VEZ__PARKED);
-			if (shared)
-				vez__word_publish_shared(&word, no_next, shared, VEZ__ANY_BIT);
+			if (in_slot)
+				publish_in_slot(&those, &word, 7);
 			else
 				vez__word_publish(&word, no_next);
+			if (in_slot)
+				vez__slot_wake(those);
 			gate_open(&before_wait);
 			thread_join(&s.thread);
 			EXPECT_EQ(s.seen & VEZ__DONE, VEZ__DONE);
-			EXPECT_EQ(inject_wakes(), shares + 1);
+			EXPECT_EQ(inject_wakes(), in_slot + 1);
 		}
 	}
 }

@@ -39,14 +39,13 @@ VEZ_BEGIN_DECLS_
 typedef struct vez_event {
 	struct vez__core core_;
 	vez_request_t *queue_;
-	uint16_t shared_;
-	uint16_t reserved_[3];
+	uint64_t reserved_;
 } vez_event_t;
 
 VEZ_ASSERT_SIZE_(vez_event_t, 32);
 
 /* A manual-reset event that is not set. All-zero bytes are one, too. */
-#define VEZ_EVENT_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, { 0, 0, 0 } }
+#define VEZ_EVENT_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0 }
 
 /* Makes an event that is not set. flags: 0, or VEZ_AUTO_RESET. EINVAL: unknown flags. */
 int vez_event_init(vez_event_t *e, unsigned flags);

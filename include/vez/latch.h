@@ -9,7 +9,8 @@
  * finishes one; nobody but the waiters waits).
  *
  * Counting down never waits. Where another thread is just using the latch, that one carries out the opening before it
- * leaves. The count_down that opens it wakes all those who wait without a token with one system call.
+ * leaves. The count_down that opens it wakes those who wait up to 32 at a time by one system call: threads that began
+ * to use vez one after another mostly belong together.
  *
  * Ordering: everything before a count_down happens before everything after a wait that returned 0, and before
  * everything after a vez_latch_count that read 0.
@@ -37,14 +38,13 @@ VEZ_BEGIN_DECLS_
 typedef struct vez_latch {
 	struct vez__core core_;
 	vez_request_t *queue_;
-	uint16_t shared_;
-	uint16_t reserved_[3];
+	uint64_t reserved_;
 } vez_latch_t;
 
 VEZ_ASSERT_SIZE_(vez_latch_t, 32);
 
 /* A latch with this count. All-zero bytes are an open one. */
-#define VEZ_LATCH_INITIALIZER(count) { VEZ_CORE_INITIALIZER_((uint64_t)(count) << 32), 0, 0, { 0, 0, 0 } }
+#define VEZ_LATCH_INITIALIZER(count) { VEZ_CORE_INITIALIZER_((uint64_t)(count) << 32), 0, 0 }
 
 /* Makes a latch that opens when count has been counted down; 0: it is open. Returns 0. */
 int vez_latch_init(vez_latch_t *l, uint32_t count);

@@ -7,9 +7,8 @@
  *
  * The first caller runs its function; those who come meanwhile wait. When the function returns 0, all of them return 0,
  * and so does every later call, at the cost of one load. When it returns anything else, that caller gets the value, and
- * the one that has waited longest tries with its own function; the others go on waiting, and sleep on (but where more
- * than 32 wait, the 32nd behind that one, the 64th and so on are woken in vain). So nobody returns 0 before some
- * function has, and no two functions run at the same time.
+ * the one that has waited longest tries with its own function; the others go on waiting, and sleep on. So nobody
+ * returns 0 before some function has, and no two functions run at the same time.
  *
  * The function runs outside the monitor and may do anything, other once objects included (if two functions need each
  * other's object, they wait for each other for ever). It must return: if it jumps out, the others wait for
@@ -37,7 +36,7 @@ VEZ_BEGIN_DECLS_
 typedef struct {
 	struct vez__core core_;
 	vez_request_t *queue_;
-	uint16_t shared_;
+	uint64_t reserved_;
 } vez_once_t;
 
 VEZ_ASSERT_SIZE_(vez_once_t, 32);

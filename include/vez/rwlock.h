@@ -12,8 +12,8 @@
  *
  * Writers are served in order of arrival under all of them. A newcomer never overtakes those who come before it by
  * policy, whether it waits, tries, or comes with a deadline that has passed. Uncontended, each call is one
- * compare-and-swap and no system call; a writer that leaves wakes all waiting readers with one system call
- * (VEZ_RW_FIFO: each by its own).
+ * compare-and-swap and no system call; a writer that leaves wakes waiting readers up to 32 at a time by one system call
+ * (threads that began to use vez one after another mostly belong together).
  *
  * Holds are counted, not tracked: any thread may unlock. So a writer that locks again waits for itself, and gets no
  * EDEADLK (inspection finds it, but not a reader that asks to write). The lock is not recursive, for readers
@@ -65,7 +65,7 @@ typedef struct vez_rwlock {
 	vez_request_t *upgraders_;
 	uint64_t tickets_;
 	uint32_t readers_length_;
-	uint16_t shared_;
+	uint16_t reserved_;
 	uint16_t free_;
 } vez_rwlock_t;
 

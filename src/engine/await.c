@@ -6,7 +6,7 @@
  * Who enters because of a request: its own thread, at its deadline or because it was asked to retry; a thread that
  *  fires its token; a thread that ends an asynchronous one. Each announced itself in the request's word (futex/word.h),
  *  and holds (hold.h) while it is inside: what a handler of its settles meanwhile is completed after.
- * Ordering: vez__word_publish (release) pairs with vez__word_wait_shared in vez__await (acquire): the result, and what
+ * Ordering: vez__word_publish (release) pairs with vez__word_wait in vez__await (acquire): the result, and what
  *  came before it.
  * Progress and fairness: served by key, then by arrival. Every departure re-evaluates: a request that gives up serves
  *  before it leaves (serve, gave_up). A thread is woken once, when its call returns; but one that was asked to retry
@@ -49,18 +49,9 @@ static void set_alarm(vez_request_t *r)
 		vez__alarm_set(r);
 }
 
-/* Those without a token and with a thread sleep on the shared word of their queue, if there is one left. */
-static void share(struct vez__core *c, vez_request_t *r)
+static inline bool sleeps_in_slot(const struct vez__core *c, const struct vez__rules *rules)
 {
-	uint16_t *number = vez__shared_of(c, vez__rules_of(r));
-	if (*number == 0)
-		*number = vez__shared_take();
-	if (*number == 0)
-		return;
-	struct vez__shared *shared = vez__shared_at(*number);
-	uint32_t member = vez__shared_join(shared) & VEZ__NUMBER_MOST;
-	r->how_ |= (uint16_t)(VEZ__SHARES | member << VEZ__NUMBER_SHIFT);
-	r->arg_ = shared;
+	return rules->sleeps == VEZ__TOGETHER || (rules->sleeps == VEZ__BESIDE && c->length_ > 0);
 }
 
 static VEZ__HOT void place(struct vez__core *c, const struct vez__rules *rules, vez_request_t **queue, vez_request_t *r)
@@ -86,8 +77,8 @@ VEZ__HOT bool vez__prepare(struct vez__core *c, const struct vez__rules *rules, 
 	place(c, rules, queue, r);
 	if (!enlist(r))
 		return false;
-	if (rules->shared && !token && !vez__is_async(r))
-		share(c, r);
+	if (sleeps_in_slot(c, rules) && !vez__is_async(r))
+		r->how_ |= (uint16_t)(VEZ__IN_SLOT | vez__slot_mine() << VEZ__SLOT_SHIFT);
 	if (vez__is_async(r)) {
 		make_async(c, r, token);
 		if (vez__is_member(r) && vez__is_late(r)) { /* filed all the same: vez__member_filed ends it */
@@ -283,7 +274,6 @@ static bool take_result(struct vez__stay *in, vez_request_t *r, bool expired)
 	bool takes = vez__is_settled(r) && !fire_is_to_come(r);
 	if (takes) {
 		came_for(in, r);
-		vez__leave_shared(in->core, r);
 	} else {
 		if (vez__is_settled(r))
 			vez__expect_for(in, r);
@@ -308,13 +298,14 @@ static bool enter_for_own(vez_request_t *r, bool expired)
 
 /* Sleeps until there is something to do: true, and the thread has announced that it enters; false, the request
  * is DONE. */
-static bool sleep_until_called(vez_request_t *r, struct vez__shared *shared, vez_deadline_t *deadline, bool *expired)
+static bool sleep_until_called(vez_request_t *r, vez_deadline_t *deadline, bool *expired)
 {
 	for (;;) {
 		vez_deadline_t again = vez__timer_at(&r->timer_);
 		vez_deadline_t limit = *deadline < again ? *deadline : again;
-		uint32_t seen =
-			vez__word_wait_shared(&r->word_, shared, vez__bit_of(r), VEZ__DONE | VEZ__ENTERING, limit);
+		const uint32_t until = VEZ__DONE | VEZ__ENTERING;
+		uint32_t seen = r->how_ & VEZ__IN_SLOT ? vez__word_wait_at(&r->word_, vez__slot_of(r), until, limit) :
+							 vez__word_wait(&r->word_, until, limit);
 		if (seen & VEZ__DONE)
 			return false;
 		*expired = !(seen & VEZ__ENTERING) && limit == *deadline;
@@ -330,13 +321,12 @@ static bool sleep_until_called(vez_request_t *r, struct vez__shared *shared, vez
 
 VEZ__HOT int vez__await(vez_request_t *r, vez_deadline_t deadline)
 {
-	struct vez__shared *shared = r->how_ & VEZ__SHARES ? r->arg_ : NULL;
 	struct vez__shown shown;
 	bool called, expired;
 	vez__inspect_begin(&shown, r, deadline);
 	do {
 		vez__inspect_show(&shown);
-		called = sleep_until_called(r, shared, &deadline, &expired);
+		called = sleep_until_called(r, &deadline, &expired);
 		vez__inspect_hide(&shown);
 	} while (called && !enter_for_own(r, expired));
 	if (r->cancel_) {

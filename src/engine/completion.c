@@ -57,6 +57,7 @@
 #include "../futex/fork.h"
 #include "../futex/futex.h"
 #include "../futex/self.h"
+#include "../futex/shared.h"
 #include "../futex/stack.h"
 #include "../futex/sys.h"
 #include "alarm.h"
@@ -487,32 +488,39 @@ bool vez__calls_do_rest(void)
 
 /* ---- leaving ---- */
 
-/* Threads first, then those that sleep together, then what no thread waits for. */
+/* Threads first, then those that sleep in their slots, then what no thread waits for. */
 VEZ__HOT void vez__publish(struct vez__pending *pending)
 {
-	struct vez__pending threads = { NULL, NULL }, shared = { NULL, NULL }, async = { NULL, NULL };
+	struct vez__pending threads = { NULL, NULL }, in_slots = { NULL, NULL }, async = { NULL, NULL };
 	vez_request_t *next;
 	if (pending->wake_)
 		vez__futex_wake(pending->wake_);
 	for (vez_request_t *r = vez__pending_take(pending); r; r = next) {
 		next = r->next_;
-		vez__pend(vez__is_async(r) ? &async : r->how_ & VEZ__SHARES ? &shared : &threads, r);
+		vez__pend(vez__is_async(r) ? &async : r->how_ & VEZ__IN_SLOT ? &in_slots : &threads, r);
 	}
 	vez__publish_list(vez__pending_take(&threads));
-	vez__publish_shared(vez__pending_take(&shared));
+	vez__publish_slots(vez__pending_take(&in_slots));
 	vez_request_t *first = vez__pending_take(&async);
 	if (first)
 		complete(first);
+}
+
+VEZ__HOT void vez__publish_stay(struct vez__stay *in)
+{
+	if (VEZ__UNLIKELY(in->asked.turn))
+		vez__slot_wake(in->asked);
+	if (VEZ__UNLIKELY(in->own.last_ || in->own.wake_))
+		vez__publish(&in->own);
 }
 
 VEZ__HOT void vez__leave(struct vez__stay *in, const struct vez__rules *rules)
 {
 	bool gathers = rules && rules->gathers;
 	vez__leave_pending(in, rules);
-	if (VEZ__UNLIKELY(in->own.last_ || in->own.wake_))
-		vez__publish(&in->own);
+	vez__publish_stay(in);
 	if (VEZ__UNLIKELY(in->followed))
-		vez__shared_let_go(in->followed, 1, 0);
+		vez__shared_let_go(in->followed);
 	if (gathers && vez__alarm_tell())
 		vez__rest_tell();
 }

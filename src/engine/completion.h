@@ -52,6 +52,9 @@ void vez__leave_in_handler(struct vez__core *c, const struct vez__rules *rules);
 /* Outside: publishes what was settled in cores that have been left. */
 void vez__publish(struct vez__pending *pending);
 
+/* The same for a stay of the caller's that has been left; and wakes those whom it has asked to retry. */
+void vez__publish_stay(struct vez__stay *in);
+
 /* Inside, for destroy: leaves with EBUSY if a request is queued or held says so. Otherwise leaves, and returns 0 when
  * everyone who was still to enter because of a settled request has: from then on nobody touches the core. */
 int vez__retire(struct vez__stay *in, const struct vez__rules *rules, bool held);

@@ -9,13 +9,15 @@
  *                     of them; inside. Bit 31: a thread that destroys the object sleeps here until they are 0
  *  pending  last_     the last of the requests settled in this stay, a ring linked by next_; by the one inside
  *           wake_     the word of a thread that is to be woken, or NULL; by the one inside
+ *  asked     those who were asked to retry, if they sleep in their slots; by the one inside
  *  followed  the shared word whose followers are let go when the core has been left, or NULL; by the one inside
  * Invariants
  *  C1 what is pending belongs to the leaver from its leaving exchange on, and each request on the list is alive until
  *     its own word is published.
- *  C2 one word at most is to be woken in a stay: a thread is asked to retry only while requests are queued, one in a
- *     stay (barging.h; mutex.c: is_handed), and a destroyer sleeps only while none is, and nobody uses the object any
- *     more but those it waits for.
+ *  C2 in a stay one thread at most is to be woken on its own word, and threads in slots of one word only: a thread is
+ *     asked to retry only while requests are queued, one in a stay (barging.h; mutex.c: is_handed), with some of its
+ *     neighbours (mutex.c: ask_more) or without, and a destroyer sleeps only while none is, and nobody uses the object
+ *     any more but those it waits for.
  *  C3 the object is not destroyed while coming_ counts a request. Every thread that enters because of a request that is
  *     settled is counted: it announced itself in the request's word before SETTLED, so before the settler looked.
  *  C4 what a synchronizer says of "while nobody is inside", the leaver made so: it leaves by the very word by which
@@ -32,6 +34,7 @@
 #include "core.h"
 
 #include "../futex/futex.h"
+#include "../futex/probe.h"
 #include "winner.h"
 
 #define DESTROYER UINT32_C(0x80000000)
@@ -48,27 +51,23 @@ VEZ__HOT void vez__publish_list(vez_request_t *first)
 		vez__word_publish(&first->word_, next_word);
 }
 
-/* The first of those that sleep on the same shared word as the first of the list, from which they are cut; and their
- * bits there. */
-static vez_request_t *cut_shared(vez_request_t **list, uint32_t *bits)
+VEZ__HOT void vez__publish_slots(vez_request_t *list)
 {
-	vez_request_t *first = *list, *last = NULL;
-	*bits = 0;
-	for (vez_request_t *r = first; r && r->arg_ == first->arg_; r = r->next_) {
-		*bits |= vez__bit_of(r);
-		last = r;
+	uint32_t bits[VEZ__SLOTS / 32];
+	uint64_t rows = 0; /* those whose bits are set */
+	_Static_assert(VEZ__SLOTS / 32 <= 64, "each row has a bit");
+	for (vez_request_t *next; list; list = next) {
+		uint32_t slot = vez__slot_of(list), row = slot / 32;
+		next = list->next_;
+		if (!vez__word_publish_only(&list->word_))
+			continue;
+		VEZ__PROBE2(wake, &list->word_, 1);
+		bits[row] = vez__slot_bit(slot) | (rows >> row & 1 ? bits[row] : 0);
+		rows |= UINT64_C(1) << row;
 	}
-	*list = last->next_;
-	last->next_ = NULL;
-	return first;
-}
-
-void vez__publish_shared(vez_request_t *list)
-{
-	while (list) {
-		uint32_t bits;
-		vez_request_t *first = cut_shared(&list, &bits);
-		vez__word_publish_shared(&first->word_, next_word, first->arg_, bits);
+	for (; rows; rows &= rows - 1) {
+		uint32_t row = (uint32_t)__builtin_ctzll(rows);
+		vez__slot_wake((struct vez__neighbours){ vez__slot_turn(row * 32), bits[row] });
 	}
 }
 

@@ -12,18 +12,28 @@
 
 #include "../futex/atomic.h"
 #include "../futex/lock.h"
+#include "../futex/slot.h"
 #include "../futex/word.h"
 #include "record.h"
 #include "room.h"
 
-/* What a thread has settled inside a core, in order, to be published when it has left; and the shared word whose
- * followers are let go then, or NULL. On its own stack; a user's monitor, which it may leave by another call, has its
- * own, and no followers. */
+/* What a thread has settled inside a core, in order, to be published when it has left; those whom it has asked to
+ * retry, and who sleep in their slots; and the shared word whose followers are let go then, or NULL. On its own stack;
+ * a user's monitor, which it may leave by another call, has its own, and nobody in a slot, and no followers. */
 struct vez__stay {
 	struct vez__core *core;
 	struct vez__pending *pending;
 	struct vez__pending own;
+	struct vez__neighbours asked;
 	struct vez__shared *followed;
+};
+
+/* Where the threads sleep that wait in a queue. */
+enum vez__sleeps {
+	VEZ__APART,    /* each on its own word: they go on one by one */
+	VEZ__BESIDE,   /* in their slots, as several may go on together; but who comes when nobody waits there sleeps
+	                * on its own word, where it meets no strangers */
+	VEZ__TOGETHER, /* in their slots: mostly all go on */
 };
 
 /* What differs from one queue of a synchronizer to the next. All functions but fast and attempt run inside; each may be
@@ -39,7 +49,8 @@ struct vez__rules {
 	size_t length;
 	/* Where what is pending is kept (struct vez__pending), if not on the stack of the thread inside; else 0. */
 	size_t pending;
-	/* Where the number of the shared word lies (uint16_t), if those who wait here go on together; else 0. */
+	enum vez__sleeps sleeps;
+	/* Where the number of the shared word lies (uint16_t) on which followers sleep; 0: there are none. */
 	size_t shared;
 	/* How the word tells of those who are queued here, where mark and roll_back are NULL: these bits are set while
 	 * there is one, and this is added for each. */
@@ -88,7 +99,7 @@ static inline void *vez__object_of(const struct vez__core *c, const struct vez__
 	return (char *)(uintptr_t)c - rules->object;
 }
 
-/* The number of the shared word on which those sleep who wait here together; 0: none yet. */
+/* The number of the shared word on which followers sleep; 0: none yet. */
 static inline uint16_t *vez__shared_of(const struct vez__core *c, const struct vez__rules *rules)
 {
 	return (uint16_t *)((char *)(uintptr_t)c + rules->shared);
@@ -98,13 +109,13 @@ static inline uint16_t *vez__shared_of(const struct vez__core *c, const struct v
 static inline void vez__enter(struct vez__stay *in, struct vez__core *c)
 {
 	vez__lock_enter(&c->word_);
-	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, NULL };
+	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, { NULL, 0 }, NULL };
 }
 
 /* The caller has entered by an exchange of its own. */
 static inline void vez__entered(struct vez__stay *in, struct vez__core *c)
 {
-	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, NULL };
+	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, { NULL, 0 }, NULL };
 }
 
 static inline uint64_t vez__word_of(const struct vez__stay *in)
@@ -146,11 +157,11 @@ static inline vez_request_t *vez__pending_take(struct vez__pending *pending)
 	return first;
 }
 
-/* Outside: publishes the requests of such a list; those whose threads sleep on their own words, or on shared ones. */
+/* Outside: publishes the requests of such a list; those whose threads sleep on their own words, or in their slots. */
 void vez__publish_list(vez_request_t *first);
-void vez__publish_shared(vez_request_t *first);
+void vez__publish_slots(vez_request_t *first);
 
-/* Leaves a core on which only threads wait, and which serves nobody; then publishes. */
+/* Leaves a core on which only threads wait, each on its own word, and which serves nobody; then publishes. */
 void vez__leave_threads(struct vez__stay *in);
 
 /* Inside: one request more, or less, because of which a thread is still to enter though it is settled. */

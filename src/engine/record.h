@@ -114,7 +114,6 @@ struct vez__record *vez__inspect_own_record(void);
 /* Before r is queued: it may be moved. */
 static inline void vez__inspect_may_move(vez_request_t *r)
 {
-	r->arg_ = (void *)(intptr_t)r->key_;
 	r->then_.record_ = vez__inspecting() ? vez__inspect_own_record() : NULL;
 }
 

@@ -77,14 +77,6 @@ void vez__append(struct vez__core *c, vez_request_t *r)
 	queued(c, r);
 }
 
-/* Those who come from now on sleep on another word. */
-static void part_from_newcomers(struct vez__core *c, const vez_request_t *r)
-{
-	uint16_t *shared = vez__shared_of(c, vez__rules_of(r));
-	if (vez__shared_at(*shared) == r->arg_)
-		*shared = 0;
-}
-
 static VEZ__HOT void leave_queue(vez_request_t *r)
 {
 	struct vez__core *c = vez__core_of(r);
@@ -137,8 +129,13 @@ bool vez__ask_to_retry(struct vez__stay *in, vez_request_t *r)
 	bool asleep;
 	if (!vez__word_ask_to_retry(&r->word_, &asleep))
 		return false;
-	if (asleep)
+	if (asleep && (r->how_ & VEZ__IN_SLOT)) {
+		VEZ__PROBE2(wake, &r->word_, 1);
+		in->asked.turn = vez__slot_turn(vez__slot_of(r));
+		in->asked.bits |= vez__slot_bit(vez__slot_of(r));
+	} else if (asleep) {
 		in->pending->wake_ = &r->word_;
+	}
 	return true;
 }
 
@@ -246,8 +243,6 @@ void vez__expect_for(struct vez__stay *in, vez_request_t *r)
 VEZ__HOT bool vez__settle(struct vez__stay *in, vez_request_t *r, int result)
 {
 	bool won = vez__settle_own(r, result);
-	if (r->how_ & VEZ__SHARES)
-		part_from_newcomers(in->core, r);
 	if (vez__word_is_free(vez__note_settled(r)))
 		vez__complete_pending(in, r);
 	else
@@ -267,10 +262,4 @@ bool vez__settle_unless_leaving(struct vez__stay *in, vez_request_t *r, bool *gr
 		return false;
 	*granted = vez__settle(in, r, 0);
 	return true;
-}
-
-void vez__leave_shared(struct vez__core *c, const vez_request_t *r)
-{
-	if ((r->how_ & VEZ__SHARES) && vez__shared_leave(r->arg_, 1))
-		part_from_newcomers(c, r);
 }

@@ -111,9 +111,6 @@ uint32_t vez__note_settled(vez_request_t *r);
 void vez__complete_pending(struct vez__stay *in, vez_request_t *r);
 void vez__expect_for(struct vez__stay *in, vez_request_t *r);
 
-/* Inside: the thread of r, which has left its queue, sleeps on no shared word any more. */
-void vez__leave_shared(struct vez__core *c, const vez_request_t *r);
-
 /* Takes r out of its queue without settling it, to be moved to one of another core, where its limits apply no more.
  * Until then it is the caller's. False: a thread is entering because of a limit; settle it here instead. */
 bool vez__take_out(vez_request_t *r);
@@ -136,15 +133,13 @@ void vez__keep(vez_request_t *r);
  * because of r already, and will serve. */
 bool vez__ask_to_retry(struct vez__stay *in, vez_request_t *r);
 
-/* For probes, if they are there: the word on which the thread of r sleeps. */
-static inline const void *vez__futex_of(const vez_request_t *r)
+/* For probes, if they are there: the word by which the thread of r is known. */
+static inline const void *vez__probed_word(const vez_request_t *r)
 {
-	if (vez__is_async(r))
-		return NULL;
-	return r->how_ & VEZ__SHARES ? (const void *)&((struct vez__shared *)r->arg_)->turn : &r->word_;
+	return vez__is_async(r) ? NULL : &r->word_;
 }
 
 #define VEZ__PROBE_REQUEST(name, r, value) \
-	VEZ__PROBE4(name, vez__object_of(vez__core_of(r), vez__rules_of(r)), r, vez__futex_of(r), value)
+	VEZ__PROBE4(name, vez__object_of(vez__core_of(r), vez__rules_of(r)), r, vez__probed_word(r), value)
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef VEZ__WINNER_H
 #define VEZ__WINNER_H
 
-#include "../futex/shared.h"
+#include "../futex/slot.h"
 #include "vez/request.h"
 
 /* A request's how_. Bits 0-1: how an asynchronous one completes. */
@@ -13,16 +13,15 @@
 #define VEZ__MEMBER 3u    /* of the select arg_ */
 #define VEZ__COMPLETES 3u
 #define VEZ__IS_ASYNC 4u  /* no thread waits for it */
-#define VEZ__SHARES 8u    /* its thread sleeps on the shared word arg_ */
+#define VEZ__IN_SLOT 8u    /* its thread sleeps in its slot (futex/slot.h) */
 #define VEZ__ENLISTED 16u /* its links enlisted_ are its token's, or will be */
-/* Bits 8-12: of one that shares, its number there. */
-#define VEZ__NUMBER_SHIFT 8
-#define VEZ__NUMBER_MOST 31u
+/* Bits 5-15: the slot of one that is IN_SLOT. */
+#define VEZ__SLOT_SHIFT 5
+_Static_assert(VEZ__SLOTS == 1u << (16 - VEZ__SLOT_SHIFT), "every slot has its number");
 
-/* The bit with which it sleeps there. */
-static inline uint32_t vez__bit_of(const vez_request_t *r)
+static inline uint32_t vez__slot_of(const vez_request_t *r)
 {
-	return vez__shared_bit(r->how_ >> VEZ__NUMBER_SHIFT);
+	return r->how_ >> VEZ__SLOT_SHIFT;
 }
 
 static inline bool vez__is_member(const vez_request_t *r)

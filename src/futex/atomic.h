@@ -26,6 +26,7 @@
 #ifdef VEZ_EXPLORE
 #include "explore_atomic.h"
 #define vez__load_fast vez__load
+#define vez__fetch_add_untold vez__fetch_add
 #define vez__cas_fast vez__cas
 #define vez__cas_if(told, p, expected, desired, order) ((void)(told), vez__cas(p, expected, desired, order))
 #define vez__watched() false
@@ -89,6 +90,9 @@ static inline bool vez__watched(void)
 #define vez__load_fast(p, order) __atomic_load_n((p), VEZ__ORDER_##order)
 #define vez__cas_fast(p, expected, desired, order) \
 	__atomic_compare_exchange_n((p), (expected), (desired), false, VEZ__ORDER_##order, __ATOMIC_RELAXED)
+
+/* The same for words by which unrelated threads meet: a checker would take them for ordered, and miss their races. */
+#define vez__fetch_add_untold(p, value, order) __atomic_fetch_add((p), (value), VEZ__ORDER_##order)
 
 /* For functions that are compiled twice, where telling must not cost those a register that do not tell. */
 #define vez__cas_if(told, p, expected, desired, order) \

@@ -50,9 +50,12 @@ static VEZ__COLD void wake_refused(void)
 		vez__sys_die("vez: the kernel lets threads sleep (futex) but refuses to wake them\n");
 }
 
+/* A sandbox may let only wakes without bits pass: then those whose bits do not count wake, too, and sleep again. */
 static VEZ__HOT void wake(uint32_t *word, int count, uint32_t bits)
 {
-	if (VEZ__UNLIKELY(vez__sys_futex_wake(word, count, bits, false) < 0))
+	if (VEZ__LIKELY(vez__sys_futex_wake(word, count, bits, false) >= 0))
+		return;
+	if (bits == VEZ__ANY_BIT || vez__sys_futex_wake(word, INT_MAX, VEZ__ANY_BIT, false) < 0)
 		wake_refused();
 }
 
@@ -62,10 +65,15 @@ VEZ__HOT void vez__futex_wake(uint32_t *word)
 	wake(word, 1, VEZ__ANY_BIT);
 }
 
-VEZ__HOT void vez__futex_wake_all(uint32_t *word, uint32_t bits)
+VEZ__HOT void vez__futex_wake_all(uint32_t *word)
 {
 	VEZ__PROBE2(wake, word, INT_MAX);
-	wake(word, INT_MAX, bits);
+	vez__futex_wake_bits(word, INT_MAX, VEZ__ANY_BIT);
+}
+
+VEZ__HOT void vez__futex_wake_bits(uint32_t *word, int count, uint32_t bits)
+{
+	wake(word, count, bits);
 }
 
 VEZ__HOT void vez__futex_wake_and_set(uint32_t *first, uint32_t *second, uint32_t value, uint32_t threshold)

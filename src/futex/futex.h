@@ -26,8 +26,11 @@ static inline int vez__futex_wait(uint32_t *word, uint32_t expected, vez_deadlin
 /* Wakes one thread that sleeps on the word. Only the address is used: what lies there may be gone. */
 void vez__futex_wake(uint32_t *word);
 
-/* Wakes all who sleep on the word with one of these bits. */
-void vez__futex_wake_all(uint32_t *word, uint32_t bits);
+/* Wakes all who sleep on the word. */
+void vez__futex_wake_all(uint32_t *word);
+
+/* Wakes so many of those who sleep on the word with one of these bits. */
+void vez__futex_wake_bits(uint32_t *word, int count, uint32_t bits);
 
 /* Sets *second to value (full barrier), and wakes one thread that sleeps on first and, if *second was at least
  * threshold, one that sleeps on second: two wakes in one system call. Of first only the address is used. */

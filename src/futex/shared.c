@@ -4,18 +4,17 @@
  *
  * State: shared.h; links: the free ones.
  * Invariants
- *  F1 a word is used by one object at a time, or by requests that this object has let go and that are not published
- *     yet. Members are added inside that object, and only before the first of them is let go.
- *  F2 so members falls to 0 once, and whoever makes it 0 gives the word back; nobody is asleep on it then: who lets
- *     members go leaves, for them or as their object, after it has moved the turn on and woken those who slept.
+ *  F1 a word is used by one object at a time, or by followers that this object has let go and that have not left yet.
+ *     Members are added inside that object, and only before they are let go.
+ *  F2 so members falls to 0 once, and whoever makes it 0 gives the word back; nobody is asleep on it then: the object
+ *     leaves after it has moved the turn on and woken those who slept.
  *  F3 turn never goes back: a thread that was going to sleep on an old one does not sleep.
  *  F4 a follower joins inside its object, while that is a member itself; result is written before the turn moves on,
- *     and every member goes then. So a turn that is not the follower's means that result is its own, until it leaves.
+ *     and every follower goes then. So a turn that is not the follower's means that result is its own, until it leaves.
  *  F5 a follower sleeps on a turn with bit 0, and only bit 0 of a turn changes while it lasts: whoever moves it on sees
  *     the bit, or the follower finds another turn.
- * Ordering: leaving (acq_rel) orders the publication of every member, and a follower's reading of result, before the
- *  word is given back. Moving on in vez__shared_let_go (release) pairs with the loads in vez__shared_follow (acquire):
- *  result, and what came before it.
+ * Ordering: leaving (acq_rel) orders a follower's reading of result before the word is given back. Moving on in
+ *  vez__shared_let_go (release) pairs with the loads in vez__shared_follow (acquire): result, and what came before it.
  */
 #include "shared.h"
 
@@ -44,9 +43,9 @@ VEZ__HOT struct vez__shared *vez__shared_at(uint16_t number)
 	return &words[number];
 }
 
-VEZ__HOT uint32_t vez__shared_join(struct vez__shared *s)
+VEZ__HOT void vez__shared_join(struct vez__shared *s)
 {
-	return vez__fetch_add(&s->members, 1, relaxed);
+	vez__fetch_add(&s->members, 1, relaxed);
 }
 
 VEZ__HOT uint32_t vez__shared_join_follower(struct vez__shared *s)
@@ -81,33 +80,30 @@ VEZ__HOT int vez__shared_follow(struct vez__shared *s, uint32_t turn)
 		seen = vez__load(&s->turn, acquire);
 	}
 	int result = s->result;
-	vez__shared_leave(s, 1);
+	vez__shared_leave(s);
 	return result;
 }
 
-VEZ__HOT void vez__shared_let_go(struct vez__shared *s, uint32_t members, uint32_t bits)
+VEZ__HOT void vez__shared_let_go(struct vez__shared *s)
 {
 	uint32_t seen = vez__load(&s->turn, relaxed);
 	while (!vez__cas(&s->turn, &seen, (seen | FOLLOWER_SLEEPS) + 1, release))
 		;
 	if (seen & FOLLOWER_SLEEPS)
-		bits = VEZ__ANY_BIT; /* F4 */
-	if (bits)
-		vez__futex_wake_all(&s->turn, bits);
-	vez__shared_leave(s, members);
+		vez__futex_wake_all(&s->turn);
+	vez__shared_leave(s);
 }
 
-VEZ__HOT bool vez__shared_leave(struct vez__shared *s, uint32_t members)
+VEZ__HOT bool vez__shared_leave(struct vez__shared *s)
 {
-	if (vez__fetch_add(&s->members, -members, acq_rel) != members)
+	if (vez__fetch_add(&s->members, -1u, acq_rel) != 1)
 		return false;
 	vez__pool_give(&pool, (uint32_t)(s - words));
 	return true;
 }
 
-/* Nobody sleeps. But a word that has members is not taken again: whoever lets them go may be here, such as the thread
- * that forked in the function of a once; it gives the word back then. A follower that is gone does not: its word is not
- * used any more in the child. */
+/* Nobody sleeps. But a word that has members is not used in the child: those who followed are gone, and do not leave;
+ * and the thread that forks, in a signal handler, may be just about to let them go. */
 static void in_child(void)
 {
 	uint32_t place = 1;

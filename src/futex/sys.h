@@ -19,8 +19,8 @@
  * refuses. */
 int vez__sys_futex_wait(uint32_t *word, uint32_t expected, vez_deadline_t deadline, uint32_t bits, bool shared);
 
-/* FUTEX_WAKE, FUTEX_WAKE_BITSET: wakes so many of those who sleep with one of these bits. How many were woken; an address that is no
- * longer mapped, or used for something else, wakes nobody. Negative: the kernel refuses. */
+/* FUTEX_WAKE, FUTEX_WAKE_BITSET: wakes so many of those who sleep with one of these bits. How many were woken; an
+ * address that is no longer mapped, or used for something else, wakes nobody. Negative: the kernel refuses. */
 int vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared);
 
 /* FUTEX_WAKE_OP: in one step sets *second to value (a full barrier); wakes one waiter of first and, where the old

@@ -2,23 +2,22 @@
 /*
  * The request word.
  *
- * State: word.h; shared words: shared.h.
+ * State: word.h; slots: slot.h.
  * Invariants
  *  U1 DONE is set once per wait, and nothing else is written to the word after it but by its own thread or, under the
  *     token's lock, by a thread that fires a token on which the request is still enlisted.
  *  U2 a thread sleeps only on a value that it saw without any bit it waits for and with PARKED; whoever sets such a bit
  *     does it by an exchange that returns PARKED, and then wakes. So no wake is lost, whatever comes between check
  *     and sleep.
- *  U3 a thread that sleeps on a shared word reads its turn before it exchanges PARKED into its own word; the publisher
- *     exchanges that word before it moves the turn on. So a thread that sleeps on an old turn has been seen PARKED, and
- *     the wake follows.
+ *  U3 a thread that sleeps in its slot reads the turn there before it exchanges PARKED into its own word; whoever
+ *     publishes that word, or asks it, exchanges it before it moves the turn on. So a thread that sleeps on an old turn
+ *     has been seen PARKED, and the wake follows.
  * Ordering: the exchange to DONE in vez__word_publish (release; or FUTEX_WAKE_OP's, a full barrier) pairs with the load
- * in vez__word_wait (acquire): the result, and all that came before the release that granted it. The exchange in
- * vez__word_ask_to_retry (release) pairs with the same load, and with the one in announce: which core to enter, where
- * the request has moved. The turn: vez__shared_let_go (release) pairs with vez__word_wait_shared (acquire): a
- * thread that reads the new turn finds DONE in its word.
- * Progress: one wake per publication, and only if PARKED was seen; of a shared word also if a follower sleeps. Stray
- *  wakes, EINTR and the like are absorbed here.
+ * in wait_on (acquire): the result, and all that came before the release that granted it. So does the one in
+ * vez__word_publish_only. The exchange in vez__word_ask_to_retry (release) pairs with the same load, and with the one
+ * in announce: which core to enter, where the request has moved. The turn: vez__slot_wake (release) pairs with wait_on
+ * (acquire): a thread that reads the new turn finds DONE, or ENTERING, in its word.
+ * Progress: one wake per publication, and only if PARKED was seen. Stray wakes, EINTR and the like are absorbed here.
  * Lifetime: a word is on its thread's stack. vez__word_publish asks for the next one first, and uses the bare
  * address after.
  */
@@ -29,6 +28,7 @@
 
 #include "atomic.h"
 #include "futex.h"
+#include "slot.h"
 #include "spin.h"
 
 struct look {
@@ -42,13 +42,8 @@ static VEZ__HOT bool has_come(void *arg)
 	return vez__load(look->word, relaxed) & look->until;
 }
 
-uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline)
-{
-	return vez__word_wait_shared(word, NULL, VEZ__ANY_BIT, until, deadline);
-}
-
-VEZ__HOT uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t bit, uint32_t until,
-					vez_deadline_t deadline)
+/* As vez__word_wait says; asleep on turn with this bit, or on word itself where turn is NULL. */
+static inline uint32_t wait_on(uint32_t *word, uint32_t *turn, uint32_t bit, uint32_t until, vez_deadline_t deadline)
 {
 	struct look look = { word, until };
 	uint32_t seen = vez__load(word, acquire);
@@ -56,20 +51,29 @@ VEZ__HOT uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shar
 		seen = vez__load(word, acquire);
 	while (!(seen & until)) {
 		uint32_t parked = seen | VEZ__PARKED;
-		uint32_t turn = shared ? vez__load(&shared->turn, acquire) : 0;
-		/* The exchange also when PARKED is set already: it proves that the word reads so after turn
-		 * was read. */
-		if ((shared || seen != parked) && !vez__cas(word, &seen, parked, relaxed)) {
+		uint32_t at = turn ? vez__load_fast(turn, acquire) : 0; /* race checkers are not told: slot.c */
+		/* The exchange also when PARKED is set already: it proves that the word reads so after the turn was
+		 * read. */
+		if ((turn || seen != parked) && !vez__cas(word, &seen, parked, relaxed)) {
 			seen = vez__load(word, acquire);
 			continue;
 		}
-		int rc = shared ? vez__futex_wait_bits(&shared->turn, turn, bit, deadline) :
-				  vez__futex_wait(word, parked, deadline);
+		int rc = turn ? vez__futex_wait_bits(turn, at, bit, deadline) : vez__futex_wait(word, parked, deadline);
 		seen = vez__load(word, acquire);
 		if (rc == ETIMEDOUT)
 			break;
 	}
 	return seen;
+}
+
+VEZ__HOT uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline)
+{
+	return wait_on(word, NULL, VEZ__ANY_BIT, until, deadline);
+}
+
+VEZ__HOT uint32_t vez__word_wait_at(uint32_t *word, uint32_t slot, uint32_t until, vez_deadline_t deadline)
+{
+	return wait_on(word, vez__slot_turn(slot), vez__slot_bit(slot), until, deadline);
 }
 
 static bool announce(uint32_t *word, uint32_t barring)
@@ -168,13 +172,10 @@ VEZ__HOT void vez__word_publish(uint32_t *word, uint32_t *(*next)(uint32_t *word
 		vez__futex_wake(asleep);
 }
 
-void vez__word_publish_shared(uint32_t *word, uint32_t *(*next)(uint32_t *word), struct vez__shared *shared,
-			      uint32_t bits)
+VEZ__HOT bool vez__word_publish_only(uint32_t *word)
 {
-	uint32_t parked = 0, published = 0;
-	for (uint32_t *following; word; word = following, published++) {
-		following = next(word);
-		parked |= vez__exchange(word, VEZ__DONE, release) & VEZ__PARKED;
-	}
-	vez__shared_let_go(shared, published, parked ? bits : 0);
+	bool asleep = vez__exchange(word, VEZ__DONE, release) & VEZ__PARKED;
+	if (!asleep)
+		vez__spin_met(VEZ__SPIN_WORD);
+	return asleep;
 }

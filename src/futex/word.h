@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The request word: what one waiting thread sleeps on.
+ * The request word: what one waiting thread looks at, and sleeps on unless it sleeps in its slot (slot.h).
  *
  *	bit 0  SETTLED   the result is decided. Set inside the core, by the thread that settles the request, or by its
  *	                 own thread when that has entered and settled it itself.
@@ -33,7 +33,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared.h"
 #include "vez/deadline.h"
 
 #define VEZ__SETTLED UINT32_C(1)
@@ -48,9 +47,8 @@
  * passed. Acquires. Returns the word: none of those bits in it means the deadline has passed. */
 uint32_t vez__word_wait(uint32_t *word, uint32_t until, vez_deadline_t deadline);
 
-/* The same, asleep on a shared word with this bit; NULL: on its own. */
-uint32_t vez__word_wait_shared(uint32_t *word, struct vez__shared *shared, uint32_t bit, uint32_t until,
-			       vez_deadline_t deadline);
+/* The same, asleep in this slot (slot.h), not on its own word. */
+uint32_t vez__word_wait_at(uint32_t *word, uint32_t slot, uint32_t until, vez_deadline_t deadline);
 
 /* By the request's own thread, whose limit has passed: announces that it is entering. False: the request is settled,
  * another thread is entering because of it, or it is UNCANCELLABLE. */
@@ -68,7 +66,7 @@ bool vez__word_announce_end(uint32_t *word);
  * fired. */
 void vez__word_entered(uint32_t *word);
 
-/* Inside the core: asks the thread to enter and retry. *wake tells whether it sleeps: its word's address is to be woken
+/* Inside the core: asks the thread to enter and retry. *wake tells whether it sleeps: it is to be woken where it does,
  * after the core is left. False: somebody is entering already. */
 bool vez__word_ask_to_retry(uint32_t *word, bool *wake);
 
@@ -90,8 +88,7 @@ void vez__word_keep(uint32_t *word, bool own);
  * published after this one (asked before this one is let go), NULL at the end. */
 void vez__word_publish(uint32_t *first, uint32_t *(*next)(uint32_t *word));
 
-/* The same for words whose threads all sleep on this shared word, with one of these bits; they leave it. */
-void vez__word_publish_shared(uint32_t *first, uint32_t *(*next)(uint32_t *word), struct vez__shared *shared,
-			      uint32_t bits);
+/* Publishes the word of a thread that sleeps in its slot. Whether it does: then it is to be woken there. */
+bool vez__word_publish_only(uint32_t *word);
 
 #endif

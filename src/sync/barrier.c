@@ -25,8 +25,8 @@
  *  entering; what the actor did is released when it leaves after settling the round (and word.c, shared.c).
  *  BROKEN: the exchanges in break_round and reset (release) pair with vez_barrier_broken (acquire).
  * Progress and fairness
- *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver, and woken by
- *  one system call; those of the next round sleep on another word.
+ *  Nobody waits for an action but the decided rounds. The parties of a round are released by one leaver, who wakes the
+ *  followers by one system call, and of the others neighbours together (futex/slot.h).
  * Lifetime: core.c C5. The last touch of the thread that ends a round is its leaving exchange.
  * Sources: Jordan (1978); the broken barrier, the index and the action: D. Lea, java.util.concurrent (2004).
  */
@@ -84,6 +84,7 @@ static void break_round(struct vez__stay *in, vez_request_t *r)
 static const struct vez__rules barrier_rules = {
 	.type = VEZ__BARRIER,
 	.queue = offsetof(vez_barrier_t, queue_),
+	.sleeps = VEZ__TOGETHER,
 	.shared = offsetof(vez_barrier_t, shared_),
 	.gave_up = break_round,
 };
@@ -109,7 +110,6 @@ static int complete(struct vez__stay *in, vez_request_t *r)
 	for (r = first_undecided(b); r; r = vez__queue_next(b->queue_, r))
 		vez__keep(r);
 	b->decided_ = b->core_.length_;
-	b->shared_ = 0;
 	return rc;
 }
 
@@ -203,7 +203,8 @@ VEZ__HOT int vez_barrier_wait_until(vez_barrier_t *b, uint32_t *index, vez_deadl
 	uint32_t to_come = b->parties_ - 1 - arrived(b);
 	bool follows = deadline == VEZ_FOREVER && !cancel && !b->action_ && to_come > 0 && !vez_barrier_broken(b);
 	follows = follows && vez__follow_begin(&in, &b->followers_, &b->shared_);
-	int rc = follows ? vez__follow(&in, &barrier_rules) : wait_with_request(&in, to_come, expired, deadline, cancel);
+	int rc = follows ? vez__follow(&in, &barrier_rules) :
+			   wait_with_request(&in, to_come, expired, deadline, cancel);
 	if (rc == 0 && index)
 		*index = to_come;
 	return rc;

@@ -43,8 +43,8 @@ static inline void vez__monitor_own(vez_monitor_t *m, bool own)
 	vez__store(&m->owner_, own ? vez__self() : 0, relaxed);
 }
 
-/* Leaves, by one exchange where there is nothing to be served or published. What the thread owes may be another
- * object's (rest.h: vez__rest_tell). */
+/* Leaves, by one exchange where there is nothing to be served or published: nobody who waits here sleeps in a slot.
+ * What the thread owes may be another object's (rest.h: vez__rest_tell). */
 static inline void vez__monitor_leave(vez_monitor_t *m, const struct vez__rules *rules)
 {
 	struct vez__stay in;

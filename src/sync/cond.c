@@ -26,7 +26,8 @@
  * Ordering
  *  signal -> wait: the cores in turn; word.c's publication by the thread that grants the mutex.
  * Progress and fairness
- *  Notified in key order, then arrival; the mutex is granted in the order of notification, behind those queued before.
+ *  Notified in key order, then arrival; a fair mutex is granted in the order of notification, behind those queued
+ *  before. Any other may be taken first by one that was asked together with those before it (mutex.c).
  *  A thread that was entering because of a notified request wakes it, and its thread then locks the mutex as a
  *  newcomer.
  * Lifetime: the notifier's last touch of the condition is leaving its core; a notified thread does not touch it.
@@ -43,7 +44,9 @@
 #define PLACE UINT64_C(0x10)
 #define PLACES (VEZ__TICKET - PLACE)
 
-static const struct vez__rules cond_rules = { .type = VEZ__COND, .queue = offsetof(vez_cond_t, queue_) };
+static const struct vez__rules cond_rules = {
+	.type = VEZ__COND, .sleeps = VEZ__BESIDE, .queue = offsetof(vez_cond_t, queue_),
+};
 
 /* ---- with a guard ---- */
 
@@ -139,6 +142,7 @@ int vez_cond_wait_key(vez_cond_t *c, vez_mutex_t *m, int64_t key, vez_deadline_t
 	vez__request_init_local(&r, key, cancel);
 	r.with_.ptr_ = NULL;
 	r.value_ = vez__self();
+	r.arg_ = (void *)(intptr_t)key; /* in the mutex's queue all have key 0 (mutex.c: ask_more) */
 	vez__inspect_may_move(&r);
 	int rc = join(c, m, &r, NULL, deadline);
 	if (rc != EINPROGRESS)
@@ -215,9 +219,9 @@ static size_t notify(vez_cond_t *c, size_t most)
 		count += vez__mutex_notify(&in_mutex, m, list_guards(c), most - count);
 		count += take_plain(&in, c, most - count, true, &link); /* by their keys they come last */
 	}
-	vez__leave_threads(&in);
+	vez__leave(&in, &cond_rules);
 	if (in_mutex.core)
-		vez__publish(&in_mutex.own);
+		vez__publish_stay(&in_mutex);
 	if (moved)
 		vez__mutex_queue(m, moved);
 	return count;

@@ -29,8 +29,8 @@
  *  set (busy) -> the leaving exchange of the one inside (acq_rel) -> publication (word.c).
  *  set (not busy) enters by its own exchange, which acquires what the last leaver left.
  * Progress and fairness
- *  Set is lock-free and waits for nobody. AUTO: first come, first served. Manual: all are released by one leaver, and
- *  sleep on a shared word, woken by one system call.
+ *  Set is lock-free and waits for nobody. AUTO: first come, first served. Manual: all are released by one leaver, who
+ *  wakes neighbours (futex/slot.h) together.
  * Lifetime: core.c C5. A set's last touch is its exchange, or the leaving one.
  * Sources: Dijkstra (1968); Reed and Kanodia, "Synchronization with Eventcounts and Sequencers" (1979); the count of
  *  those who are owed a turn, kept in the word: execution delegation applied to the lock itself (sem.c).
@@ -138,10 +138,10 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 	{ .type = VEZ__EVENT, .queue = offsetof(vez_event_t, queue_), .each = ONE, .fast = fast, .attempt = attempt, \
 	  .take = take, .serve = serve, __VA_ARGS__ }
 
-static const struct vez__rules auto_rules = RULES(.shared = 0);
+static const struct vez__rules auto_rules = RULES(.sleeps = VEZ__APART);
 
 /* Those who wait for a manual one go on together. */
-static const struct vez__rules manual_rules = RULES(.shared = offsetof(vez_event_t, shared_));
+static const struct vez__rules manual_rules = RULES(.sleeps = VEZ__TOGETHER);
 
 static const struct vez__rules *rules_of(const vez_event_t *e)
 {

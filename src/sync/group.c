@@ -160,8 +160,8 @@ static bool fast(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules group_rules = {
-	.type = VEZ__GROUP, .queue = offsetof(vez_group_t, queue_), .waiting = WAITING, .fast = fast,
-	.attempt = attempt, .take = take, .serve = serve,
+	.type = VEZ__GROUP, .sleeps = VEZ__TOGETHER, .queue = offsetof(vez_group_t, queue_), .waiting = WAITING,
+	.fast = fast, .attempt = attempt, .take = take, .serve = serve,
 };
 
 static VEZ__SLOW int enter_slow(vez_group_t *g, uint32_t id, vez_deadline_t deadline, vez_cancel_t *cancel)

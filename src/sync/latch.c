@@ -17,8 +17,8 @@
  *  every count_down (core.c). For those who are queued:
  *  the opening exchange, or the leaving one of the thread inside (acq_rel), then the publication (word.c).
  * Progress and fairness
- *  count_down is lock-free and waits for nobody. All waiters are released by one leaver, and sleep on a shared word,
- *  woken by one system call.
+ *  count_down is lock-free and waits for nobody. All waiters are released by one leaver, who wakes neighbours
+ *  (futex/slot.h) together.
  * Lifetime: core.c C5. The last touch of a count_down is its exchange, or the leaving one.
  * Sources: D. Lea, java.util.concurrent (2004).
  */
@@ -75,7 +75,7 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 }
 
 static const struct vez__rules latch_rules = {
-	.type = VEZ__LATCH, .queue = offsetof(vez_latch_t, queue_), .shared = offsetof(vez_latch_t, shared_),
+	.type = VEZ__LATCH, .queue = offsetof(vez_latch_t, queue_), .sleeps = VEZ__TOGETHER,
 	.waiting = AWAITED, .fast = fast, .attempt = attempt, .take = take, .serve = serve,
 };
 

@@ -10,7 +10,6 @@
  *	bits 4-63   runner               the thread that has the turn (vez__self), 0: none. Written inside; read
  *	                                 anywhere, but only to compare it with the reader
  *  queue_      those who wait; a request's value is its thread
- *  shared_     the shared word on which they sleep
  * Invariants
  *  O1 not both RUNNING and DONE; whenever nobody is inside, somebody waits only while RUNNING.
  *  O2 at most one thread has the turn. It is had by taking it inside, where nobody has it, or by a request that is
@@ -21,8 +20,8 @@
  * Ordering
  *  leaving in finish (release) pairs with the load in vez_once, with entering in take_turn, and through the request's
  *  word with vez__await there (all acquire).
- * Progress and fairness: FIFO; a failure wakes one thread, the next, by its bit of the shared word: if more than 32
- *  wait, those with the same bit, too. A success wakes all by one system call.
+ * Progress and fairness: FIFO; a failure wakes one thread, the next. A success wakes all, neighbours together
+ *  (futex/slot.h).
  * Lifetime: core.c C5.
  * Sources: pthread_once; specific notification: C. Martins (2009).
  */
@@ -55,7 +54,7 @@ static int take(struct vez__stay *in, uint64_t seen, vez_request_t *r)
 }
 
 static const struct vez__rules once_rules = {
-	.type = VEZ__ONCE, .queue = offsetof(vez_once_t, queue_), .shared = offsetof(vez_once_t, shared_), .take = take,
+	.type = VEZ__ONCE, .queue = offsetof(vez_once_t, queue_), .sleeps = VEZ__TOGETHER, .take = take,
 };
 
 /* Inside: the word no longer says that the caller has the turn, but next. */

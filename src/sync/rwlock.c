@@ -326,22 +326,13 @@ static bool fast_write(struct vez__core *c, vez_request_t *r)
 	  .serve = serve, __VA_ARGS__ }
 #define READERS_LENGTH offsetof(vez_rwlock_t, readers_length_)
 
-/* Readers enter together, but where a writer may stand between them. */
 static const struct way reading = {
-	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH,
-	      .shared = offsetof(vez_rwlock_t, shared_)), may_read, HOLD, 0,
-};
-static const struct way reading_in_order = {
-	RULES(readers_, .waiting = READERS, .fast = fast_read, .length = READERS_LENGTH), may_read, HOLD, 0,
+	RULES(readers_, .waiting = READERS, .sleeps = VEZ__TOGETHER, .fast = fast_read, .length = READERS_LENGTH),
+	may_read, HOLD, 0,
 };
 static const struct way writing = { RULES(writers_, .waiting = WRITERS, .fast = fast_write), may_write, WRITING, 0 };
 /* With PASS readers may be due first; others that are queued may have won, and be about to be let in. */
 static const struct way upgrading = { RULES(upgraders_, .each = UPGRADER), may_upgrade, UPGRADED, READERS | PASS };
-
-static const struct way *reading_of(const vez_rwlock_t *l)
-{
-	return l->free_ & IN_ORDER ? &reading_in_order : &reading;
-}
 
 static VEZ__SLOW int enter_slow(vez_rwlock_t *l, const struct way *way, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
@@ -363,7 +354,7 @@ static inline int alone(vez_rwlock_t *l, int rc)
 
 int vez_rwlock_rdlock(vez_rwlock_t *l)
 {
-	return VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, reading_of(l), VEZ_FOREVER, NULL);
+	return VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, &reading, VEZ_FOREVER, NULL);
 }
 
 int vez_rwlock_tryrdlock(vez_rwlock_t *l)
@@ -375,7 +366,7 @@ int vez_rwlock_tryrdlock(vez_rwlock_t *l)
 int vez_rwlock_rdlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel_t *cancel)
 {
 	bool fired = vez__is_fired_fast(cancel);
-	return !fired && VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, reading_of(l), deadline, cancel);
+	return !fired && VEZ__LIKELY(read_fast(l)) ? 0 : enter_slow(l, &reading, deadline, cancel);
 }
 
 int vez_rwlock_wrlock(vez_rwlock_t *l)
@@ -396,7 +387,7 @@ int vez_rwlock_wrlock_until(vez_rwlock_t *l, vez_deadline_t deadline, vez_cancel
 
 int vez_rwlock_rdlock_async(vez_rwlock_t *l, vez_request_t *r)
 {
-	return vez__file_async(&l->core_, &reading_of(l)->rules, r);
+	return vez__file_async(&l->core_, &reading.rules, r);
 }
 
 int vez_rwlock_wrlock_async(vez_rwlock_t *l, vez_request_t *r)

@@ -254,8 +254,9 @@ static bool fast(struct vez__core *c, vez_request_t *r)
 }
 
 static const struct vez__rules sem_rules = {
-	.type = VEZ__SEM, .queue = offsetof(vez_sem_t, queue_), .fast = fast, .attempt = attempt, .take = take,
-	.mark = mark, .serve = serve, .roll_back = roll_back, .entered = vez__barging_entered, .retry = retry,
+	.type = VEZ__SEM, .sleeps = VEZ__BESIDE, .queue = offsetof(vez_sem_t, queue_), .fast = fast, .attempt = attempt,
+	.take = take, .mark = mark, .serve = serve, .roll_back = roll_back, .entered = vez__barging_entered,
+	.retry = retry,
 };
 
 static VEZ__SLOW int acquire_slow(vez_sem_t *s, uint32_t n, int64_t key, vez_deadline_t deadline, vez_cancel_t *cancel)

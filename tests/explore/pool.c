@@ -8,8 +8,6 @@
 #include "scenario.h"
 #include "src/futex/shared.h"
 #include "vez/barrier.h"
-#include "vez/event.h"
-#include "vez/latch.h"
 
 /* ---- a place is one owner's ---- */
 
@@ -88,8 +86,6 @@ X_SCENARIO(pool_three, .setup = make_linked, .thread = { take_and_give, take_and
 
 /* ---- a shared word comes back, once ---- */
 
-static vez_latch_t l;
-static vez_event_t e;
 static uint16_t free_word;
 
 static uint16_t take_word(void)
@@ -102,7 +98,7 @@ static uint16_t take_word(void)
 
 static void give_word(uint16_t word)
 {
-	x_assert(vez__shared_leave(vez__shared_at(word), 1));
+	x_assert(vez__shared_leave(vez__shared_at(word)));
 }
 
 /* The word that is taken next is the one that was given back last. */
@@ -110,26 +106,6 @@ static void make_word(void)
 {
 	free_word = take_word();
 	give_word(free_word);
-	X_NAME(l);
-	X_NAME(e);
-	x_assert(vez_latch_init(&l, 1) == 0);
-	x_assert(vez_event_init(&e, 0) == 0);
-}
-
-static void wait_limited(void)
-{
-	int rc = vez_latch_wait_until(&l, x_soon(), NULL);
-	x_assert(rc == 0 || rc == ETIMEDOUT);
-}
-
-static void wait_open(void)
-{
-	x_assert(vez_latch_wait(&l) == 0);
-}
-
-static void open_latch(void)
-{
-	x_assert(vez_latch_count_down(&l, 1) == 0);
 }
 
 static void word_is_back(void)
@@ -140,32 +116,6 @@ static void word_is_back(void)
 	give_word(first);
 }
 
-X_SCENARIO(shared_given_back, .setup = make_word, .thread = { wait_limited, wait_limited }, .check = word_is_back,
-	   .stale = 1);
-X_SCENARIO(shared_given_back_open, .setup = make_word, .thread = { wait_limited, wait_open, open_latch },
-	   .check = word_is_back);
-
-/* Those who come when others have been let go, but not yet been published, sleep on another word. */
-static void wait_set(void)
-{
-	x_assert(vez_event_wait(&e) == 0);
-}
-
-static void wait_event_limited(void)
-{
-	int rc = vez_event_wait_until(&e, x_soon(), NULL);
-	x_assert(rc == 0 || rc == ETIMEDOUT);
-}
-
-static void pulse(void)
-{
-	x_await(vez_event_waiters(&e) > 0);
-	x_assert(vez_event_set(&e) == 0);
-	x_assert(vez_event_reset(&e) == 0);
-	wait_event_limited();
-	x_assert(vez_event_set(&e) == 0);
-}
-
 static void no_word_is_back_twice(void)
 {
 	uint16_t first = take_word(), second = take_word(), third = take_word();
@@ -174,9 +124,6 @@ static void no_word_is_back_twice(void)
 	give_word(second);
 	give_word(first);
 }
-
-X_SCENARIO(shared_parted, .setup = make_word, .thread = { wait_set, pulse }, .check = no_word_is_back_twice,
-	   .preemptions = 2, .stale = 2);
 
 /* Followers leave by themselves, some of them after whoever let them go. */
 static vez_barrier_t b;
@@ -227,13 +174,3 @@ static void reset_other(void)
 
 X_SCENARIO(shared_followed_in_turn, .setup = make_two_barriers, .thread = { meet, meet_then_break, reset_other },
 	   .check = no_word_is_back_twice, .stale = 1);
-
-/* Who publishes requests moves their word's turn on, not that of the next object which has the word. */
-static void wait_then_reset_other(void)
-{
-	wait_open();
-	reset_other();
-}
-
-X_SCENARIO(shared_published_in_turn, .setup = make_two_barriers,
-	   .thread = { wait_then_reset_other, open_latch, wait_for_break }, .check = no_word_is_back_twice, .stale = 1);

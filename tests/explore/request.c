@@ -789,7 +789,7 @@ X_SCENARIO(request_barging_until, .setup = make_barging_queued, .thread = { acqu
 X_SCENARIO(request_barging_cancel, .setup = make_barging_queued,
 	   .thread = { acquire_and_release, release_one, cancel_and_wait }, .check = barged);
 
-/* ---- latch, event, readers: threads that sleep on a shared word, and a request without one ---- */
+/* ---- latch, event, readers: threads that sleep in their slots, and a request without a thread ---- */
 
 static vez_latch_t l;
 static vez_event_t e;

@@ -7,6 +7,8 @@
 #include "scenario.h"
 #include "src/futex/atomic.h"
 #include "src/futex/futex.h"
+#include "src/futex/shared.h"
+#include "src/futex/slot.h"
 
 /* Two requests, as far as their words matter: dead as soon as their thread has seen DONE. */
 static struct item {
@@ -192,64 +194,92 @@ static void looked_once(void)
 X_SCENARIO(word_ask_to_retry, .setup = make_looked, .thread = { wait_and_retry, ask_then_publish },
 	   .check = looked_once, .stale = 2);
 
-/* ---- a shared word: all who sleep on it are woken at once ---- */
+/* ---- slots: neighbours are woken together, or apart ---- */
 
-static struct vez__shared *shared;
-
-static void make_shared(void)
+static void wait_at(struct item *item, uint32_t slot)
 {
-	shared = vez__shared_at(vez__shared_take());
-	vez__shared_join(shared);
-	vez__shared_join(shared);
-	make();
-}
-
-static void wait_sharing(struct item *item, uint32_t bit)
-{
-	uint32_t seen = vez__word_wait_shared(&item->word, shared, bit, VEZ__DONE, VEZ_FOREVER);
+	uint32_t seen = vez__word_wait_at(&item->word, slot, VEZ__DONE, VEZ_FOREVER);
 	x_assert(seen & VEZ__DONE);
 	x_assert(item->result == 1);
 	x_dead(item, sizeof *item);
 }
 
-static void share_1(void)
+static void wait_1_at_1(void)
 {
-	wait_sharing(&items[1], 1);
+	wait_at(&items[1], 1);
 }
 
-static void share_2(void)
+static void wait_2_at_2(void)
 {
-	wait_sharing(&items[2], 2);
+	wait_at(&items[2], 2);
 }
 
-static void publish_shared(void)
+static void add_in_slot(struct vez__neighbours *those, int i)
 {
-	items[1].result = 1;
-	items[2].result = 1;
-	vez__word_publish_shared(&items[1].word, next_item, shared, 1 | 2);
+	items[i].result = 1;
+	those->turn = vez__slot_turn((uint32_t)i);
+	if (vez__word_publish_only(&items[i].word))
+		those->bits |= vez__slot_bit((uint32_t)i);
 }
 
-X_SCENARIO(word_shared, .setup = make_shared, .thread = { share_1, share_2, publish_shared }, .stale = 2);
-
-/* They may be published one after another: the first one's wake is not for the second. */
-static void publish_2_shared(void)
+static void publish_in_slot(bool first, bool second)
 {
-	items[2].result = 1;
-	vez__word_publish_shared(&items[2].word, next_item, shared, 2);
+	struct vez__neighbours those = { NULL, 0 };
+	if (first)
+		add_in_slot(&those, 1);
+	if (second)
+		add_in_slot(&those, 2);
+	if (those.bits)
+		vez__slot_wake(those);
 }
 
-static void publish_1_shared(void)
+static void publish_both_in_slot(void)
 {
-	items[1].result = 1;
-	items[1].next = NULL;
-	vez__word_publish_shared(&items[1].word, next_item, shared, 1);
+	publish_in_slot(true, true);
 }
 
-X_SCENARIO(word_shared_apart, .setup = make_shared,
-	   .thread = { share_1, share_2, publish_1_shared, publish_2_shared }, .stale = 2);
+static void publish_1_in_slot(void)
+{
+	publish_in_slot(true, false);
+}
+
+static void publish_2_in_slot(void)
+{
+	publish_in_slot(false, true);
+}
+
+X_SCENARIO(word_slots, .setup = make, .thread = { wait_1_at_1, wait_2_at_2, publish_both_in_slot }, .stale = 2);
+/* The wake of one is not for the other. */
+X_SCENARIO(word_slots_apart, .setup = make,
+	   .thread = { wait_1_at_1, wait_2_at_2, publish_1_in_slot, publish_2_in_slot }, .stale = 2);
+
+/* Asked to retry, the thread comes, and is called again. */
+static void wait_and_retry_in_slot(void)
+{
+	struct item *item = &items[1];
+	while (!(vez__word_wait_at(&item->word, 1, VEZ__DONE | VEZ__ENTERING, VEZ_FOREVER) & VEZ__DONE)) {
+		looked++;
+		vez__word_entered(&item->word);
+	}
+	x_dead(item, sizeof *item);
+}
+
+static void ask_in_slot_then_publish(void)
+{
+	bool wake = false;
+	x_assert(vez__word_ask_to_retry(&items[1].word, &wake));
+	if (wake)
+		vez__slot_wake((struct vez__neighbours){ vez__slot_turn(1), vez__slot_bit(1) });
+	x_await(!(vez__load(&items[1].word, relaxed) & VEZ__ENTERING));
+	publish_1_in_slot();
+}
+
+X_SCENARIO(word_slots_ask_to_retry, .setup = make_looked,
+	   .thread = { wait_and_retry_in_slot, ask_in_slot_then_publish }, .check = looked_once, .stale = 2);
 
 /* ---- followers: members that have no request ---- */
 
+static struct vez__shared *shared;
 static int told;
 static uint32_t joined;
 
@@ -276,7 +306,7 @@ static void let_go_followers(void)
 	x_await(vez__load(&joined, acquire) == 2);
 	told = 1;
 	shared->result = 7;
-	vez__shared_let_go(shared, 1, 0);
+	vez__shared_let_go(shared);
 }
 
 X_SCENARIO(word_followed, .setup = make_followed, .thread = { follow, follow, let_go_followers }, .stale = 2);

@@ -28,6 +28,7 @@ static struct {
 	int64_t clock;
 	int cpus;
 	int wake_op_error;
+	int bits_error;
 	int refuse_waits;
 	int refuse_wakes;
 	bool no_thread;
@@ -128,6 +129,11 @@ void inject_wake_op_error(int error)
 	STORE(&now.wake_op_error, error);
 }
 
+void inject_bits_error(int error)
+{
+	STORE(&now.bits_error, error);
+}
+
 void inject_refusals(int waits, int wakes)
 {
 	STORE(&now.refuse_waits, waits);
@@ -195,6 +201,8 @@ static bool wake_of(uint32_t *word)
 int __wrap_vez__sys_futex_wake(uint32_t *word, int count, uint32_t bits, bool shared)
 {
 	int refused = LOAD(&now.refuse_wakes);
+	if (!refused && bits != UINT32_MAX)
+		refused = LOAD(&now.bits_error);
 	if (refused)
 		return -refused;
 	return wake_of(word) ? __real_vez__sys_futex_wake(word, count, bits, shared) : 0;

@@ -69,6 +69,9 @@ void inject_no_thread(bool none);
 /* Every futex wait, wake (FUTEX_WAKE_OP included) fails with this error; 0: as it is. */
 void inject_refusals(int waits, int wakes);
 
+/* Every wake by bits fails with this error; 0: as it is. */
+void inject_bits_error(int error);
+
 /* FUTEX_WAKE_OP fails with this error; 0: as it is. */
 void inject_wake_op_error(int error);
 

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <vez.h>
 
+#include "futex/self.h"
+#include "futex/slot.h"
+
 static const char *const form_names[FORMS] = {
 	[UNTIMED] = "untimed", [FAR] = "far deadline", [TOKEN] = "token", [TOKEN_FAR] = "token and far deadline",
 	[KEYED] = "keyed", [ASYNC] = "asynchronous", [ASYNC_FAR] = "asynchronous, far deadline",
@@ -79,4 +82,11 @@ vez_mutex_t make_mutex(unsigned flags)
 	memset(&m, 0xa5, sizeof m);
 	EXPECT_EQ(vez_mutex_init(&m, flags), 0);
 	return m;
+}
+
+void neighbours_from_now_on(void)
+{
+	do
+		vez__number_take();
+	while (vez__slot_bit(vez__slot_mine()) != UINT32_C(1) << 31);
 }

@@ -60,6 +60,10 @@ const char *variant_text(void);
 	     variant_next(&each_.at, &each_.begun, (which));) \
 		for (const struct variant *var = &each_.at; var; var = NULL)
 
+/* The threads that wait for the first time from now on are neighbours (futex/slot.h): the next 32 of them. The calling
+ * thread gets another number: it must own nothing. */
+void neighbours_from_now_on(void);
+
 /* ---- a mutex: the variant called FIFO is VEZ_FAIR, the one called barging the default ---- */
 
 unsigned fairness(const struct variant *v);
