@@ -4,8 +4,12 @@
  *
  * Any number of conditions may be used with one mutex; a condition is used with one mutex at a time. A wait releases
  * the mutex, whole if it is recursive, and holds it again on every return, whatever the result. A signal notifies the
- * longest waiter (or the one with the smallest key). A notified waiter moves straight to the mutex's queue: it wakes
- * when it can have the mutex, not before, so that a broadcast wakes one thread at a time.
+ * longest waiter (or the one with the smallest key). A notified waiter moves straight to the mutex's queue, and is not
+ * woken before the mutex is free. With a fair mutex they wake and return one after another, in their order. A mutex
+ * that is not fair learns how many of them can be woken together: first it wakes one after another, too; while those
+ * who wake find it free it wakes more of them by one system call, up to 32; and fewer when they find it taken, who
+ * sleep again where they stood. So of those who have been notified and wait for the mutex at the same time, with the
+ * same key, one may return before another, whichever signal, broadcast or condition has notified them.
  *
  * There are no spurious returns: 0 means notified. A later waiter cannot take an earlier one's notification. A
  * notification is never lost to a deadline or token that comes at the same moment: either that wait returns 0, or

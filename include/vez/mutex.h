@@ -4,7 +4,8 @@
  *
  * The default mutex is made for throughput. An unlock does not hand it to the one that waits: until that thread has
  * woken up and runs, nobody could use it. The mutex is free at once, and whichever thread comes first may take it, also
- * one that did not wait (barging). The longest waiter is woken to take part in that. It can find the mutex taken again,
+ * one that did not wait (barging). The longest waiter is woken to take part in that (of those
+ * whom a condition has notified, several may be: vez/cond.h). It can find the mutex taken again,
  * and then sleeps on; but when it has been passed over so for about 1 ms, newcomers queue, and the next unlock hands it
  * the mutex. So nobody starves, and threads that compete take turns of about that length.
  * VEZ_FAIR hands the mutex over at every unlock: strict first come first served, never free while somebody is
@@ -67,14 +68,15 @@ typedef struct vez_mutex {
 	vez_request_t *queue_;
 	uint64_t owner_;
 	uint16_t holds_;
-	uint16_t fair_;
+	uint8_t fair_;
+	uint8_t together_;
 	uint32_t guarded_;
 } vez_mutex_t;
 
 VEZ_ASSERT_SIZE_(vez_mutex_t, 40);
 
 /* A default mutex, free. All-zero bytes are one, too. */
-#define VEZ_MUTEX_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, 0, 0, 0 }
+#define VEZ_MUTEX_INITIALIZER { VEZ_CORE_INITIALIZER_(0), 0, 0, 0, 0, 0, 0 }
 
 /* Makes a free mutex. flags: 0, or VEZ_FAIR, with one of VEZ_RECURSIVE and VEZ_ERRORCHECK. EINVAL: others, or both. */
 int vez_mutex_init(vez_mutex_t *m, unsigned flags);

@@ -16,14 +16,18 @@
  *           grants it; read anywhere
  *  holds_   how often it holds; by the owner, or for it by the thread that grants it
  *  fair_    constant; not in the word, so that a free fair mutex reads as any other
+ *  together_  0 to 255: how well it went lately to ask several together of those who come from a condition (learn);
+ *           inside
  *  guarded_ how many of the requests have guards; inside
  *  a request's value is the number of its thread, its pointer its guard or NULL: then it is plain.
  * Invariants
  *  X1 HELD is only set by an exchange that saw it clear: one owner. It passes from one owner to the next without being
  *     cleared where the mutex is handed over.
  *  X2 while nobody is inside and the mutex is free, nobody plain is queued, or the first of those is entering (its own
- *     deadline), or a thread that was asked (ASKED), which will leave only past serve. Unlock makes it so: it enters,
- *     or finds ASKED, or finds a thread inside that will leave only past serve.
+ *     deadline, or the end of its patience; or it was asked, and another that was asked with it has come before), or a
+ *     thread that was asked (ASKED), which will leave only past serve. Unlock makes it so: it enters, or finds ASKED,
+ *     or finds a thread inside that will leave only past serve. Who was asked together with the first (ask_more) comes
+ *     of itself, and nothing depends on when.
  *  X3 while HANDOFF, HELD is only set inside, for the first that is plain, or to ask for guards.
  *  X4 while nobody is inside and the mutex is free, the guards before the first plain request are false, all of them if
  *     there is none; or a thread is entering because of the first that is true. Unlock makes it so: while GUARDED it
@@ -43,6 +47,8 @@
  *  handed the mutex if it is fair. Otherwise its thread is asked to retry, as the first plain one is: the mutex is free
  *  until it runs, and who runs already need not sleep for it. If it comes in vain, it sleeps again; and where it first
  *  did so more than 1 ms ago, it is handed the mutex, as a plain one is.
+ *  Those who come from a condition are asked several at a time: as many as lately found the mutex free when they came
+ *  (learn). One that does not sleeps again where it stood.
  *  Asking is linear in the guards that are false; of those with the same function and argument one is called, as far as
  *  a memory of the last few reaches.
  * Lifetime
@@ -158,7 +164,7 @@ static vez_request_t *first_plain(const vez_mutex_t *m)
 	return r;
 }
 
-/* The word when r, which has a guard or is the first without one, has left. */
+/* The word when r has left: one with a guard, the first without one, or one that was asked together with that. */
 static uint64_t word_without(const vez_mutex_t *m, uint64_t word, const vez_request_t *r)
 {
 	uint32_t guarded = m->guarded_ - is_guarded(r), plain = m->core_.length_ - 1 - guarded;
@@ -176,7 +182,8 @@ static bool is_free_for(uint64_t seen, const vez_request_t *r)
 	return !(seen & HELD);
 }
 
-/* Takes the free mutex for r, the first without a guard. False: the word has changed. */
+/* Takes the free mutex for r, the first without a guard, or one that was asked together with that. False: the word has
+ * changed. */
 static bool take_for(struct vez__stay *in, uint64_t seen, const vez_request_t *r)
 {
 	uint64_t next = word_without(mutex_of(in), seen, r) | HELD;
@@ -186,13 +193,66 @@ static bool take_for(struct vez__stay *in, uint64_t seen, const vez_request_t *r
 	return true;
 }
 
+/* Whether r, which is queued, comes from a condition on which it did not wait alone: its thread sleeps in its slot. */
+static bool has_slot(const vez_request_t *r)
+{
+	return r->how_ & VEZ__IN_SLOT;
+}
+
+/* How many are asked together with the first: few at the beginning, and after some came in vain. */
+static unsigned more_to_ask(const vez_mutex_t *m)
+{
+	unsigned together = vez__load(&m->together_, relaxed);
+	return together * together / 2048;
+}
+
+/* first was asked. If it sleeps in its slot, and so is to be woken there, asks those right behind it, too, as far as
+ * they come from a condition, had the same key there, and are its neighbours. Each finds the mutex free, if the one
+ * before has let it go when it runs. */
+static void ask_more(struct vez__stay *in, vez_request_t *first)
+{
+	const vez_mutex_t *m = mutex_of(in);
+	vez_request_t *r = first;
+	for (unsigned more = more_to_ask(m); more > 0 && in->asked.turn; more--) {
+		r = vez__queue_next(m->queue_, r);
+		if (!r || is_guarded(r) || !has_slot(r) || r->arg_ != first->arg_ ||
+		    vez__slot_turn(vez__slot_of(r)) != in->asked.turn)
+			return;
+		vez__ask_to_retry(in, r);
+	}
+}
+
+/* One with a slot has come, as the first or together with that one. If it found the mutex free, more are asked the next
+ * time, otherwise far fewer. */
+static void learn(vez_mutex_t *m, bool first, bool in_vain)
+{
+	unsigned before = vez__load(&m->together_, relaxed);
+	unsigned now = in_vain ? before / 2 : before + (first ? 1 : 8);
+	vez__store(&m->together_, (uint8_t)(now < UINT8_MAX ? now : UINT8_MAX), relaxed);
+}
+
+/* Where first is on its way though ASKED does not say so, says so: it was asked together with another that came before
+ * it, or its patience is over (barging.c). It was notified, so its limits apply no more: it enters for nothing else,
+ * and takes ASKED back then. */
+static bool say_it_comes(struct vez__stay *in, uint64_t seen, const vez_request_t *first)
+{
+	if ((seen & VEZ__ASKED) || !has_slot(first) || !(vez__load(&first->word_, relaxed) & VEZ__ENTERING))
+		return false;
+	vez__fetch_or(&in->core->word_, VEZ__ASKED, relaxed);
+	return true;
+}
+
 static bool serve(struct vez__stay *in, uint64_t seen)
 {
 	vez_request_t *first = seen & HELD ? NULL : first_plain(mutex_of(in));
 	if (!first)
 		return false;
-	if (!(seen & VEZ__HANDOFF))
-		return vez__barging_ask(in, seen, first, 0);
+	if (!(seen & VEZ__HANDOFF)) {
+		if (!vez__barging_ask(in, seen, first, 0))
+			return say_it_comes(in, seen, first);
+		ask_more(in, first);
+		return true;
+	}
 	if (take_for(in, seen, first))
 		vez__settle(in, first, 0);
 	return true;
@@ -277,7 +337,7 @@ static bool is_handed(const struct vez__stay *in, const vez_request_t *r, const 
 {
 	if (mutex_of(in)->fair_ || (vez__word_of(in) & VEZ__HANDOFF))
 		return true;
-	return is_guarded(r) && (r == own || lost_patience(guard_of(r)) || in->pending->wake_);
+	return is_guarded(r) && (r == own || lost_patience(guard_of(r)) || in->pending->wake_ || in->asked.turn);
 }
 
 /* Lets the mutex go, and asks the thread of r, whose guard is true, to retry. Even if another was asked, who may be
@@ -325,10 +385,16 @@ static void retry_guarded(struct vez__stay *in, vez_request_t *r)
 static void retry(struct vez__stay *in, vez_request_t *r)
 {
 	vez_request_t *first = first_plain(mutex_of(in));
-	if (is_guarded(r))
+	if (is_guarded(r)) {
 		retry_guarded(in, r);
-	else
-		vez__barging_retry(in, r, &first, is_free_for, take_for, true);
+		return;
+	}
+	/* Who was asked together with the first takes the mutex as a newcomer does; not if the first is to be handed
+	 * it. */
+	bool behind = has_slot(r) && r != first && !(vez__word_of(in) & VEZ__HANDOFF);
+	vez__barging_retry(in, r, behind ? &r : &first, is_free_for, take_for, !behind);
+	if (has_slot(r))
+		learn(mutex_of(in), !behind, !vez__is_settled(r));
 }
 
 /* By seen the mutex is free, and taken to ask r once more: behind a plain request its guard may have become true since.
@@ -776,7 +842,7 @@ bool vez__mutex_doze(vez_mutex_t *m, struct vez__when *w, const void *condition)
 		w->guard.asleep = true;
 		vez__inspect_place_at(&w->r, condition);
 	}
-	vez__leave_pending(&in, &mutex_rules); /* the mutex is the caller's: nothing is settled */
+	vez__leave_pending(&in, &mutex_rules); /* the mutex is the caller's: nothing is settled, nobody asked */
 	return waits;
 }
 

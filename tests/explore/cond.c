@@ -58,6 +58,13 @@ static void make_spinning(void)
 	make(0);
 }
 
+/* Those who are notified are asked all at once. */
+static void make_together(void)
+{
+	make(0);
+	m.together_ = 255;
+}
+
 /* Nobody waits, the mutex is free. */
 static void left_quiet(void)
 {
@@ -89,6 +96,12 @@ static void back_1(void)
 static void back_2(void)
 {
 	x_assert(back == 2);
+	left_quiet();
+}
+
+static void back_4(void)
+{
+	x_assert(back == 4);
 	left_quiet();
 }
 
@@ -146,6 +159,56 @@ X_SCENARIO(cond_broadcast_fair, .setup = make_fair, .thread = { wait_till_told, 
 	   .check = back_2);
 X_SCENARIO(cond_broadcast_after, .setup = make_default, .thread = { wait_till_told, wait_till_told, tell_after },
 	   .check = back_2);
+/* The first of them waits alone, the others are neighbours. */
+X_SCENARIO(cond_broadcast_together, .setup = make_together,
+	   .thread = { wait_till_told, wait_till_told, wait_till_told, tell_all }, .check = back_3, .preemptions = 1,
+	   .random = 30000);
+X_SCENARIO(cond_broadcast_together_after, .setup = make_together,
+	   .thread = { wait_till_told, wait_till_told, wait_till_told, tell_after }, .check = back_3, .preemptions = 1,
+	   .random = 30000);
+/* Their limits may end while they are asked. */
+static void wait_limited_till_told(void)
+{
+	lock();
+	if (!told) {
+		int end = vez_cond_wait_until(&c, &m, x_soon(), &token);
+		x_assert(end == 0 || end == ETIMEDOUT || end == ECANCELED);
+	}
+	back++;
+	unlock();
+}
+
+static void fire_once(void)
+{
+	vez_cancel_fire(&token);
+}
+
+X_SCENARIO(cond_together_limited, .setup = make_together,
+	   .thread = { wait_till_told, wait_limited_till_told, wait_limited_till_told, tell_all }, .check = back_3,
+	   .preemptions = 1, .random = 30000);
+X_SCENARIO(cond_together_fired, .setup = make_together,
+	   .thread = { wait_till_told, wait_limited_till_told, wait_limited_till_told, tell_all, fire_once },
+	   .check = back_3, .preemptions = 1, .random = 30000);
+
+/* One waits for a guard besides. */
+static bool is_told(void *arg)
+{
+	(void)arg;
+	return told;
+}
+
+static void await_told(void)
+{
+	lock();
+	x_assert(vez_mutex_await(&m, is_told, NULL, VEZ_FOREVER, NULL) == 0);
+	x_assert(told);
+	back++;
+	unlock();
+}
+
+X_SCENARIO(cond_together_guard, .setup = make_together,
+	   .thread = { await_told, wait_till_told, wait_till_told, wait_till_told, tell_all }, .check = back_4,
+	   .preemptions = 1, .random = 30000);
 X_SCENARIO(cond_broadcast_3, .setup = make_default,
 	   .thread = { wait_till_told, wait_till_told, wait_till_told, tell_all }, .check = back_3, .preemptions = 1,
 	   .random = 30000);
@@ -161,6 +224,10 @@ X_SCENARIO(cond_signal_contended, .setup = make_default, .thread = { wait_till_t
 	   .check = back_1);
 X_SCENARIO(cond_signal_contended_fair, .setup = make_fair, .thread = { wait_till_told, tell_one, lock_and_unlock },
 	   .check = back_1);
+
+X_SCENARIO(cond_broadcast_together_contended, .setup = make_together,
+	   .thread = { wait_till_told, wait_till_told, wait_till_told, tell_all, lock_and_unlock }, .check = back_3,
+	   .preemptions = 1, .random = 50000);
 
 /* ---- without the mutex: whoever it says it notified returns ---- */
 
@@ -444,15 +511,19 @@ X_SCENARIO(cond_destroy_all_outside, .setup = make_default,
 X_SCENARIO(cond_destroy_all_outside_fair, .setup = make_fair,
 	   .thread = { wait_and_destroy_all, signal_without_return });
 
-/* Of two that end, by notification, deadline or token, the last destroys both. */
-static void end(void)
+static void destroy_both(void)
 {
-	if (vez__fetch_add(&returned, 1, acq_rel) < 1)
-		return;
 	x_assert(vez_cond_destroy(&c) == 0);
 	x_dead(&c, sizeof c);
 	x_assert(vez_mutex_destroy(&m) == 0);
 	x_dead(&m, sizeof m);
+}
+
+/* Of two that end, by notification, deadline or token, the last destroys both. */
+static void end(void)
+{
+	if (vez__fetch_add(&returned, 1, acq_rel) == 1)
+		destroy_both();
 }
 
 static void limited_and_end(void)
@@ -465,6 +536,26 @@ static void limited_and_end(void)
 
 X_SCENARIO(cond_destroy_token, .setup = make_default, .thread = { limited_and_end, limited_and_end, fire });
 X_SCENARIO(cond_destroy_token_fair, .setup = make_fair, .thread = { limited_and_end, limited_and_end, fire });
+
+/* Of three that are notified together the last destroys both. */
+static void wait_and_end_third(void)
+{
+	lock();
+	x_assert(vez_cond_wait(&c, &m) == 0);
+	unlock();
+	if (vez__fetch_add(&returned, 1, acq_rel) == 2)
+		destroy_both();
+}
+
+static void broadcast_to_three(void)
+{
+	x_await(vez_cond_waiters(&c) == 3);
+	x_assert(vez_cond_broadcast(&c) == 3);
+}
+
+X_SCENARIO(cond_destroy_together, .setup = make_together,
+	   .thread = { wait_and_end_third, wait_and_end_third, wait_and_end_third, broadcast_to_three },
+	   .preemptions = 1, .random = 30000);
 
 /* One wait is notified while its deadline passes or its token fires; another that was notified with it destroys. */
 static void limited_and_leave(void)
