@@ -35,7 +35,7 @@ static struct {
 static atomic_uint object_count;
 
 static atomic_ulong moved;
-static atomic_bool stopping;
+static atomic_bool watching, stopping;
 static pthread_t watchdog;
 
 #if defined(UNDER_TSAN) || defined(UNDER_ASAN)
@@ -135,6 +135,7 @@ static _Noreturn void hung(unsigned long before)
 
 static void *watch_main(void *arg)
 {
+	atomic_store(&watching, true);
 	while (!atomic_load(&stopping)) {
 		unsigned long before = atomic_load(&moved);
 		if (!moves_within(before, watch_patience))
@@ -144,6 +145,8 @@ static void *watch_main(void *arg)
 	return arg;
 }
 
+/* Returns when the watchdog runs: a thread that is just starting may hold a lock of a sanitizer, which the child of a
+ * fork would find taken for ever. */
 void watch_start(void)
 {
 	struct sigaction nudge;
@@ -153,8 +156,11 @@ void watch_start(void)
 	sigaction(SIGUSR1, &nudge, NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
+	atomic_store(&watching, false);
 	pthread_create(&watchdog, NULL, watch_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	while (!atomic_load(&watching))
+		usleep(1000);
 }
 
 void watch_stop(void)
