@@ -458,11 +458,16 @@ Test(sem, SEM_44_one_cancel_lets_two_go)
 		acquire_start(&b);
 		acquire_start(&c);
 		acquire_await_parked(&a);
-		acquire_await_parked(&b);
-		acquire_await_parked(&c);
+		uintptr_t word_b = acquire_await_parked(&b), word_c = acquire_await_parked(&c);
 		unsigned before = inject_wakes();
 		vez_cancel_fire(&a.own);
 		EXPECT_EQ(inject_wakes() - before, v->form < ASYNC ? 2 : 3); /* the first came when nobody waited */
+		unsigned at_b = 0, at_c = 0;
+		for (unsigned i = before; i < inject_wakes(); i++) {
+			at_b = inject_woken(i) == word_b ? i : at_b;
+			at_c = inject_woken(i) == word_c ? i : at_c;
+		}
+		EXPECT(v->form < ASYNC ? at_b == at_c : at_b < at_c); /* neighbours by one call */
 		EXPECT_EQ(acquire_join(&a), ECANCELED);
 		EXPECT_EQ(acquire_join(&b), 0);
 		EXPECT_EQ(acquire_join(&c), 0);
@@ -538,18 +543,19 @@ Test(sem, SEM_55_a_release_wakes_those_it_lets_go_and_no_others)
 		enum { WAITERS = 5 };
 		vez_sem_t s = make(0, 0, 0);
 		struct acquire a[WAITERS];
-		uintptr_t word = 0;
+		uintptr_t word[WAITERS];
 		neighbours_from_now_on();
 		for (int i = 0; i < WAITERS; i++) {
 			a[i] = (struct acquire)ACQUIRE(&s, 1, v->form);
 			acquire_start(&a[i]);
-			word = acquire_await_parked(&a[i]);
+			word[i] = acquire_await_parked(&a[i]);
 		}
 		unsigned before = inject_wakes();
 		EXPECT_EQ(vez_sem_release(&s, 3), 0);
 		EXPECT_EQ(inject_wakes() - before, v->form < ASYNC ? 2 : 3); /* the first came when nobody waited */
-		EXPECT(inject_woken(before + 1) == word || v->form >= ASYNC);
 		for (int i = 0; i < 3; i++) {
+			unsigned call = v->form < ASYNC && i > 0 ? 1 : (unsigned)i; /* the others are neighbours */
+			EXPECT_EQ(inject_woken(before + call), word[i]);
 			EXPECT_EQ(acquire_join(&a[i]), 0);
 			EXPECT(a[i].waits <= 2);
 		}

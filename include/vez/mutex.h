@@ -4,10 +4,10 @@
  *
  * The default mutex is made for throughput. An unlock does not hand it to the one that waits: until that thread has
  * woken up and runs, nobody could use it. The mutex is free at once, and whichever thread comes first may take it, also
- * one that did not wait (barging). The longest waiter is woken to take part in that (of those
- * whom a condition has notified, several may be: vez/cond.h). It can find the mutex taken again,
- * and then sleeps on; but when it has been passed over so for about 1 ms, newcomers queue, and the next unlock hands it
- * the mutex. So nobody starves, and threads that compete take turns of about that length.
+ * one that did not wait (barging). The longest waiter is woken to take part in that (of those whom a condition has
+ * notified, several may be: vez/cond.h). It can find the mutex taken again, and then sleeps on; but when it has been
+ * passed over so for about 1 ms, newcomers queue, and the next unlock hands it the mutex. So nobody starves, and
+ * threads that compete take turns of about that length.
  * VEZ_FAIR hands the mutex over at every unlock: strict first come first served, never free while somebody is
  * queued. That costs a switch for each hand-over; under contention it is many times slower. Uncontended, lock
  * and unlock are one compare-and-swap each, and no system call.

@@ -105,17 +105,17 @@ static inline uint16_t *vez__shared_of(const struct vez__core *c, const struct v
 	return (uint16_t *)((char *)(uintptr_t)c + rules->shared);
 }
 
+/* The caller has entered by an exchange of its own. */
+static inline void vez__entered(struct vez__stay *in, struct vez__core *c)
+{
+	*in = (struct vez__stay){ .core = c, .pending = &in->own };
+}
+
 /* Waits until nobody else is inside, and enters. */
 static inline void vez__enter(struct vez__stay *in, struct vez__core *c)
 {
 	vez__lock_enter(&c->word_);
-	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, { NULL, 0 }, NULL };
-}
-
-/* The caller has entered by an exchange of its own. */
-static inline void vez__entered(struct vez__stay *in, struct vez__core *c)
-{
-	*in = (struct vez__stay){ c, &in->own, { NULL, NULL }, { NULL, 0 }, NULL };
+	vez__entered(in, c);
 }
 
 static inline uint64_t vez__word_of(const struct vez__stay *in)

@@ -158,6 +158,8 @@ X_SCENARIO(word_deadline, .setup = make_undecided, .thread = { wait_or_announce,
 
 /* ---- a thread that is asked to retry does, stays, and is called again ---- */
 
+#define ON_ITS_WORD VEZ__SLOTS
+
 static int looked;
 
 static void make_looked(void)
@@ -166,14 +168,27 @@ static void make_looked(void)
 	make();
 }
 
-static void wait_and_retry(void)
+/* On its own word, or in this slot: whether it is not DONE yet, but asked. */
+static bool is_asked(struct item *item, uint32_t slot)
 {
-	struct item *item = &items[2];
-	while (!(vez__word_wait(&item->word, VEZ__DONE | VEZ__ENTERING, VEZ_FOREVER) & VEZ__DONE)) {
+	const uint32_t until = VEZ__DONE | VEZ__ENTERING;
+	uint32_t seen = slot == ON_ITS_WORD ? vez__word_wait(&item->word, until, VEZ_FOREVER) :
+					      vez__word_wait_at(&item->word, slot, until, VEZ_FOREVER);
+	return !(seen & VEZ__DONE);
+}
+
+static void retry_until_done(struct item *item, uint32_t slot)
+{
+	while (is_asked(item, slot)) {
 		looked++;
 		vez__word_entered(&item->word);
 	}
 	x_dead(item, sizeof *item);
+}
+
+static void wait_and_retry(void)
+{
+	retry_until_done(&items[2], ON_ITS_WORD);
 }
 
 static void ask_then_publish(void)
@@ -256,12 +271,7 @@ X_SCENARIO(word_slots_apart, .setup = make,
 /* Asked to retry, the thread comes, and is called again. */
 static void wait_and_retry_in_slot(void)
 {
-	struct item *item = &items[1];
-	while (!(vez__word_wait_at(&item->word, 1, VEZ__DONE | VEZ__ENTERING, VEZ_FOREVER) & VEZ__DONE)) {
-		looked++;
-		vez__word_entered(&item->word);
-	}
-	x_dead(item, sizeof *item);
+	retry_until_done(&items[1], 1);
 }
 
 static void ask_in_slot_then_publish(void)
